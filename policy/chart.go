@@ -2,11 +2,11 @@ package policy
 
 import "github.com/countersign/countersign/policy/canon"
 
-// Chart is a figure of a service's example, with numbers from the service's own answers. The
-// page that shows the service draws it.
+// Chart is a figure for the example of a service. Its numbers come from the service's own answers.
+// The service's page draws it.
 type Chart struct {
 	Shape   Shape
-	Title   string // says what is plotted against what, for readers who do not see it
+	Title   string // names both axes, also for readers who cannot see the figure
 	Caption string // one sentence that says what the figure shows
 	Names   []string
 	Labels  []string    // along the x axis

@@ -31,7 +31,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Error says why an input is refused: a code, a JSON pointer and one clause.
+// Error is the refusal of an input: a code, a JSON pointer to the refused member and a message of
+// one clause.
 type Error = canon.Error
 
 // Refuse returns an *Error.
@@ -50,8 +51,9 @@ const (
 	GroupFinance  = "finance"
 )
 
-// Maximum sizes of requests in bytes. ActionBody is eight times the size of the twelve members
-// of an action. ServiceBody applies to services that set no limit.
+// Largest request bodies in bytes. ActionBody is the limit for requests with one action: eight
+// times the size of the twelve members of an action. ServiceBody is the limit of a service that
+// declares none.
 const (
 	ActionBody  = 65_536
 	ServiceBody = 1_048_576
@@ -63,7 +65,7 @@ type Service struct {
 	Operation  string // OpenAPI operationId and MCP tool name; Declare derives it from Name if empty
 	PriceCents int    // price of one call in US cents
 	Group      string // one of the groups above
-	BodyLimit  int64  // bytes of a request; Declare sets ServiceBody for 0
+	BodyLimit  int64  // largest request body in bytes; Declare sets ServiceBody for 0
 	Title      string // a few words
 	Summary    string // one sentence: what it answers and when to call it
 	Example    string // a valid request, as JSON
@@ -78,29 +80,29 @@ type Service struct {
 	// record. The receipt repeats what is stored.
 	Workflow bool
 
-	// Statement is a record that a signed service signs in addition to the receipt; nil if
+	// Statement describes a record that a signed service signs in addition to the receipt; nil if
 	// there is none.
 	Statement *Statement
 
 	// Rules describes the rules of the service's own findings; nil if it has none. It is a
-	// function because examples are long, and a guard must not build them at its start.
-	// PassesOn names the services whose findings this service passes on; their rules are
-	// declared there.
+	// function because examples are long: the coding-agent guard starts once per command and must
+	// not build them. PassesOn names the services whose findings this service passes on; their
+	// rules are declared there.
 	Rules    func() []Rule
 	PassesOn []string
 
-	// Ruleset returns version and hash of the rule tables behind the answer; nil if there are
-	// none.
+	// Ruleset returns the version and the hash of the rule tables that the service applies; nil if
+	// there are none.
 	Ruleset func() (version, hash string)
 
-	// Conditions are JSON Schemas of what tags cannot express: which members need or exclude
-	// each other (package shape). Reasons are the codes with which the service refuses a
-	// request that satisfies the published schema. The contract names them, because no schema
-	// can.
+	// Conditions returns JSON Schemas for what struct tags cannot express: which members need or
+	// exclude each other (package shape). Reasons lists the error codes of requests that satisfy
+	// the published schema and are refused all the same; the contract lists these codes too.
 	Conditions func() []any
 	Reasons    []string
 
-	// Charts are the figures on the service's page; nil if its example is easier to read.
+	// Charts returns the figures on the service's page; nil if the example alone is easier to
+	// read.
 	Charts func(Service) ([]Chart, error)
 
 	// Unlisted leaves the service out of the agents' contract (/openapi.json) and of the MCP
@@ -112,16 +114,16 @@ type Service struct {
 	evaluate      func(body []byte) (answer, error)
 }
 
-// Statement is a record that is signed separately: the answer contains it as record and
-// integrity, with verifyUrl. The service's Output is a Stater.
+// Statement describes a record that is signed separately. The answer contains it in the members
+// record and integrity, with verifyUrl. The service's Output must implement Stater.
 type Statement struct {
 	IDPrefix    string // prefix of its id, for example "att_"
 	PayloadType string
 }
 
-// Stater is an Output that makes a record to be signed with an id and a time (RFC 3339, UTC,
-// milliseconds). The record comes from the same computation as the answer, because a second
-// computation would cost as much and could differ.
+// Stater is an Output that also makes a record to be signed. id and issuedAt (RFC 3339, UTC,
+// milliseconds) become members of the record. The Output makes the record from its own values,
+// because a second computation would cost as much and its result could differ.
 type Stater interface {
 	Statement(id, issuedAt string) (record any)
 }
@@ -132,16 +134,16 @@ type answer struct {
 	state    func(id, issuedAt string) any
 }
 
-// Common has the members that every service with an envelope accepts; inputs embed it.
+// Common has the members that every service accepts, except a Bare one. Input structs embed it.
 type Common struct {
 	Reference string `json:"reference,omitempty" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"The caller's own reference, echoed in the answer."`
 }
 
-// Decider is an Output with a decision, which the signed receipt repeats.
+// Decider is an Output that contains a decision. The signed receipt repeats this decision.
 type Decider interface{ ReceiptDecision() string }
 
-// Declare completes a declaration with the types and the function of the service. It panics if
-// the service signs a Statement and its Output is no Stater.
+// Declare completes a declaration with the types and the function of the service. It panics if the
+// service signs a Statement and its Output does not implement Stater.
 func Declare[I, O any](s Service, evaluate func(I) (O, error)) Service {
 	if s.Operation == "" {
 		s.Operation = strings.NewReplacer("/", "_", "-", "_").Replace(s.Name)
@@ -175,7 +177,7 @@ func Declare[I, O any](s Service, evaluate func(I) (O, error)) Service {
 // Input returns the Go type of the request, from which its JSON Schema is made.
 func (s Service) Input() reflect.Type { return s.input }
 
-// Output returns the Go type of the service's own part of the answer.
+// Output returns the Go type of the answer, without the members that all services share.
 func (s Service) Output() reflect.Type { return s.output }
 
 // Answer is the answer to one request.
@@ -190,8 +192,8 @@ type Answer struct {
 	State func(id, issuedAt string) (record any)
 }
 
-// Evaluate answers one request, a JSON object. It returns an *Error for input that is not
-// strict JSON or that the service refuses.
+// Evaluate answers one request, which must be a JSON object. It returns an *Error if the text is
+// not strict JSON or if the service refuses the input.
 func (s Service) Evaluate(body []byte) (Answer, error) {
 	canonical, err := canon.Canonical(s.WithoutNUL(body))
 	if err != nil {
@@ -200,7 +202,8 @@ func (s Service) Evaluate(body []byte) (Answer, error) {
 	return s.EvaluateCanonical(canonical)
 }
 
-// WithoutNUL returns a body in which the member that TakesNUL names contains no NUL.
+// WithoutNUL returns body with every escaped NUL in the member named by TakesNUL replaced by
+// U+FFFD. If TakesNUL is empty, it returns body unchanged.
 func (s Service) WithoutNUL(body []byte) []byte {
 	if s.TakesNUL == "" {
 		return body
@@ -208,7 +211,7 @@ func (s Service) WithoutNUL(body []byte) []byte {
 	return canon.ReplaceNUL(body, s.TakesNUL)
 }
 
-// EvaluateCanonical is Evaluate for a canonical body.
+// EvaluateCanonical is like Evaluate, for a body that is already canonical JSON and has no NUL.
 func (s Service) EvaluateCanonical(canonical []byte) (Answer, error) {
 	a, err := s.evaluate(canonical)
 	if err != nil {
@@ -233,7 +236,7 @@ func (s Service) EvaluateCanonical(canonical []byte) (Answer, error) {
 		common["status"] = "ok"
 	}
 	if start, end, has := canon.Find(canonical, "reference"); has && canonical[start] == '"' {
-		members["reference"] = jsontext.Value(canonical[start:end]) // canonical because the body is, and at most 200 characters
+		members["reference"] = jsontext.Value(canonical[start:end]) // part of a canonical body, so it is canonical; at most 200 characters
 	}
 	for name, text := range common {
 		if members[name], err = canon.Marshal(text); err != nil {
@@ -246,7 +249,7 @@ func (s Service) EvaluateCanonical(canonical []byte) (Answer, error) {
 	return result, nil
 }
 
-// Label returns the service's name in answers: "options-price".
+// Label returns the name of the service as answers contain it, for example "options-price".
 func (s Service) Label() string { return strings.ReplaceAll(s.Name, "/", "-") }
 
 // Finding is one observation about an input, with the rule that made it.
@@ -280,8 +283,8 @@ func SortFindings(findings []Finding) []Finding {
 	return findings
 }
 
-// Sig12 rounds to 12 significant decimal digits, so that the last bits, in which processors
-// differ, never reach a hash. -0 becomes 0.
+// Sig12 rounds to 12 significant decimal digits, so that a hash does not depend on the last bits,
+// which differ between processors. It returns 0 for -0.
 func Sig12(x float64) float64 {
 	if x == 0 || math.IsNaN(x) || math.IsInf(x, 0) {
 		return x + 0

@@ -13,17 +13,18 @@ import (
 // requires a rule for every finding that a service can make.
 type Rule struct {
 	ID      string
-	Catches string // what is found, a clause
-	Why     string // why it matters, a clause
-	Instead string // what to do, a clause in the imperative
-	Example string // JSON merge patch (RFC 7396) of the service's Example, whose answer has the finding
-	Unseen  string // instead of an example: why no request has the finding
+	Catches string // what the rule finds, as a clause
+	Why     string // why the finding matters, as a clause
+	Instead string // what the caller should do, as a clause in the imperative
+	Example string // JSON merge patch (RFC 7396): the service's Example, patched with it, triggers the rule
+	Unseen  string // if there is no Example: why no request can trigger the rule
 }
 
-// RulePath returns the path of a rule's page on the service.
+// Shown is the example request of a rule and the finding in its answer.
 func RulePath(id string) string { return "/rules/" + id }
 
-// Shown is the example of a rule with its answer.
+// Show evaluates the example of a rule. It returns an error if the service refuses the example or
+// the example does not trigger the rule.
 type Shown struct {
 	Request jsontext.Value
 	Finding jsontext.Value // the first finding of the rule
@@ -54,7 +55,7 @@ func (s Service) Show(r Rule) (Shown, error) {
 	return Shown{}, fmt.Errorf("%s of %s: the example does not trigger the rule", r.ID, s.Name)
 }
 
-// Patch applies a JSON merge patch (RFC 7396). Numbers keep their digits.
+// Patch applies a JSON merge patch (RFC 7396) to target. The digits of numbers do not change.
 func Patch(target, patch jsontext.Value) (jsontext.Value, error) {
 	if patch.Kind() != '{' {
 		return patch, nil

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// The functions below say what a value must be. The schema, the checks of the services and the
-// documentation use the same texts, so that a caller reads what is allowed and not only that
-// something is wrong.
+// The functions below return texts that state which values are allowed. The schema, the errors of
+// the services and the documentation use the same texts, so that a caller learns what is allowed
+// and not only that something is wrong.
 
-// MustBeWithin says which numbers are allowed: "must be above 0 and at most 10", "must be an
-// integer from 1 to 600". An infinite bound is left out.
+// MustBeWithin states which numbers are allowed: "must be above 0 and at most 10", "must be an
+// integer from 1 to 600". It omits an infinite bound.
 func MustBeWithin(low, high float64, aboveLow, belowHigh, integer bool) string {
 	what := "must be"
 	if integer {
@@ -38,7 +38,7 @@ func MustBeWithin(low, high float64, aboveLow, belowHigh, integer bool) string {
 	return what + " " + lower + " and " + upper
 }
 
-// MustBeOneOf lists the allowed values.
+// MustBeOneOf states the allowed values as a list.
 func MustBeOneOf[T any](values []T) string {
 	names := make([]string, len(values))
 	for i, v := range values {
@@ -50,7 +50,8 @@ func MustBeOneOf[T any](values []T) string {
 	return "must be one of " + strings.Join(names, ", ")
 }
 
-// MustMatch says which form a text must have, in words if there are words for the pattern.
+// MustMatch states which form a text must have: in words for the known patterns, otherwise as the
+// pattern itself.
 func MustMatch(pattern string) string {
 	for _, known := range []struct{ pattern, words string }{
 		{`^[a-f0-9]{64}$`, "must be 64 lower-case hexadecimal digits"},

@@ -1,7 +1,7 @@
-// Package actionsafety is the complete workflow for one action: the full risk score and, if the
-// risk is high or critical, the triage for a person, with the decision that follows from both.
-// It makes no decision of its own: it calls the packages actionrisk and reviewtriage as if each
-// had been called alone.
+// Package actionsafety is the complete workflow for one action: the risk score and, if the risk is
+// high or critical, the triage for a human reviewer. It calls packages actionrisk and
+// reviewtriage, and derives the decision from their answers, which are the same as if each were
+// called alone.
 package actionsafety
 
 import (
@@ -10,15 +10,15 @@ import (
 	"github.com/countersign/countersign/policy/reviewtriage"
 )
 
-// Input is an action, with a key for repeating the request.
+// Input is an action, with a key under which the request can be repeated.
 type Input struct {
 	actionrisk.Action
 	policy.Common
 	IdempotencyKey string `json:"idempotencyKey,omitempty" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"One key per action you intend; on a retry send the same key."`
 }
 
-// Output is the workflow's answer as far as it follows from the action alone. Workflow id,
-// times and receipt are added when it is recorded.
+// Output is the part of the answer that depends only on the action. The recorder adds workflow id,
+// times and receipt.
 type Output struct {
 	Status               string                 `json:"status" jsonschema:"enum=completed,enum=review_required" jsonschema_description:"review_required: a person must decide; completed: no review is needed."`
 	Risk                 string                 `json:"risk" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"The highest level of the rules that matched."`
@@ -34,25 +34,25 @@ type Output struct {
 	Findings             []policy.Finding       `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }
 
-// Audit has the ids of the two component answers.
+// Audit contains the ids of the answers of score and triage.
 type Audit struct {
 	CommandScoreRequestID string  `json:"commandScoreRequestId" jsonschema_description:"Id of the score."`
 	ReviewTriageRequestID *string `json:"reviewTriageRequestId" jsonschema:"nullable" jsonschema_description:"Id of the triage; null if there was none."`
 }
 
-// Boundaries says what a workflow does not include.
+// Boundaries states what a workflow does not include.
 type Boundaries struct {
 	HumanApprovalIncluded bool   `json:"humanApprovalIncluded" jsonschema:"enum=false" jsonschema_description:"Always false: an approval is a separate record."`
 	Note                  string `json:"note" jsonschema_description:"The same as a sentence."`
 }
 
-// Limits are the boundaries of every workflow.
+// Limits contains the boundaries, which are the same for every workflow.
 var Limits = Boundaries{Note: "A review recommendation is not a human approval. Human approval needs a connected approval system or a hosted assurance plan."}
 
 // ReceiptDecision returns the decision that the signed receipt repeats.
 func (o Output) ReceiptDecision() string { return o.Decision }
 
-// Run is the priced service.
+// Run is the declaration of action-safety/run.
 var Run = policy.Declare(policy.Service{
 	Name:       "action-safety/run",
 	Operation:  "agent_action_safety_loop",
@@ -68,7 +68,8 @@ var Run = policy.Declare(policy.Service{
 	BodyLimit:  policy.ActionBody,
 }, Evaluate)
 
-// Evaluate runs the workflow. It never denies: high and critical need a review.
+// Evaluate runs the workflow. It never denies an action: a high or critical risk leads to a
+// review.
 func Evaluate(in Input) (Output, error) {
 	score := actionrisk.ScoreAction(in.Action)
 	out := Output{

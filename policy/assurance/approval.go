@@ -6,7 +6,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Verdicts of a person about a decision that needs a review.
+// Values of the verdict that a person gives on a decision that needs a review.
 const (
 	VerdictApproved = "approved"
 	VerdictRejected = "rejected"
@@ -18,7 +18,8 @@ type ApprovalInput struct {
 	Reason  string `json:"reason" jsonschema:"minLength=1,maxLength=1000"`
 }
 
-// ParseApproval reads a request strictly.
+// ParseApproval reads a request strictly: it returns an error for unknown, missing or malformed
+// members.
 func ParseApproval(text []byte) (ApprovalInput, error) {
 	var in ApprovalInput
 	err := parse(text, []field{
@@ -28,8 +29,8 @@ func ParseApproval(text []byte) (ApprovalInput, error) {
 	return in, err
 }
 
-// ApprovalRecord is the statement of a signed approval. It is bound to one decision and
-// expires; the decision's own bytes do not change.
+// ApprovalRecord is the signed record of an approval. It names one decision, contains the hash of
+// that decision's record, and expires. The decision's own bytes do not change.
 type ApprovalRecord struct {
 	Schema                string `json:"schema"`
 	ApprovalID            string `json:"approvalId"`
@@ -39,14 +40,14 @@ type ApprovalRecord struct {
 	BindingHash           string `json:"bindingHash"`
 	Verdict               string `json:"verdict" jsonschema:"enum=approved,enum=rejected"`
 	Reason                string `json:"reason"`
-	ApprovedBy            string `json:"approvedBy"`            // id of a customer, cus_…
-	SelfApproved          bool   `json:"selfApproved,omitzero"` // the approver also requested the action; allowed for a team with one admin
+	ApprovedBy            string `json:"approvedBy"`            // member id of the approver, cus_…
+	SelfApproved          bool   `json:"selfApproved,omitzero"` // true if the approver also requested the action; allowed for a team with one admin
 	IssuedAt              string `json:"issuedAt" jsonschema:"format=date-time"`
 	ValidUntil            string `json:"validUntil" jsonschema:"format=date-time"`
 	HumanApprovalIncluded bool   `json:"humanApprovalIncluded"` // always true
 }
 
-// Record returns the record of a verdict that is issued now.
+// Record returns the record of this verdict, issued at the time now.
 func (in ApprovalInput) Record(approvalID string, decision DecisionRecord, recordHash, approvedBy string, self bool, now time.Time) ApprovalRecord {
 	return ApprovalRecord{
 		Schema: ApprovalSchema, ApprovalID: approvalID, OrgID: decision.OrgID, DecisionID: decision.DecisionID,

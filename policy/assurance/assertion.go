@@ -9,7 +9,7 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// Codes of refused assertions; both are 409.
+// Codes of the errors of Compare. The API answers both with status 409.
 const (
 	CodeOtherPolicy  = "policy_assertion_mismatch"
 	CodeWeakerPolicy = "policy_assertion_weaker"
@@ -22,12 +22,13 @@ type Assertion struct {
 	Version  int64
 	Hash     string // H(C(assertion))
 	Rules    Rules
-	denied   []string // names of the flags that it sets to false
+	denied   []string // names of the flags that the assertion sets to false
 }
 
-// Compare compares an assertion with the active policy. It returns the fields in which the
-// assertion is stricter, sorted. Errors: CodeOtherPolicy if it names another policy or version,
-// CodeWeakerPolicy for the first field, by name, in which it is weaker.
+// Compare compares an assertion with the active policy. It returns the sorted names of the fields
+// in which the assertion is stricter. It returns CodeOtherPolicy if the assertion names another
+// policy or version, and CodeWeakerPolicy for the first field, in the order of names, in which the
+// assertion is weaker.
 func (a Assertion) Compare(active StoredPolicy) (stricter []string, err error) {
 	if a.PolicyID != active.PolicyID || a.Version != active.Version {
 		return nil, policy.Refuse(CodeOtherPolicy, "/policy", "policy assertion does not match the active policy")
@@ -51,7 +52,7 @@ func (a Assertion) Compare(active StoredPolicy) (stricter []string, err error) {
 type relation int
 
 const (
-	same relation = iota // or absent, which asserts nothing
+	same relation = iota // equally strict, or absent from the assertion
 	tighter
 	weaker
 )
@@ -63,7 +64,7 @@ type comparison struct {
 	compare func(asserted, active Rules) relation
 }
 
-// comparisons has all fields, sorted by name.
+// comparisons contains the comparison of every field, sorted by name.
 var comparisons = []comparison{
 	{"allowedHosts", false, allowList(func(r Rules) []string { return r.AllowedHosts }, hostCovers)},
 	{"allowedMcpServers", false, allowList(func(r Rules) []string { return r.AllowedMCPServers }, equal)},
@@ -81,7 +82,8 @@ var comparisons = []comparison{
 	{"reviewMcpRiskAtOrAbove", false, compareThreshold},
 }
 
-// allowList is weaker if the active list does not cover an asserted entry.
+// allowList compares two allow lists. The asserted list is weaker if it has an entry that the
+// active list does not cover.
 func allowList(of func(Rules) []string, covers func(wide, narrow string) bool) func(a, b Rules) relation {
 	return func(asserted, active Rules) relation {
 		own, theirs := of(asserted), of(active)
@@ -99,7 +101,8 @@ func allowList(of func(Rules) []string, covers func(wide, narrow string) bool) f
 	}
 }
 
-// blockList is weaker if the asserted list does not cover an active entry.
+// blockList compares two block lists. The asserted list is weaker if the active list has an entry
+// that it does not cover.
 func blockList(of func(Rules) []string, covers func(wide, narrow string) bool) func(a, b Rules) relation {
 	return func(asserted, active Rules) relation {
 		own, theirs := of(asserted), of(active)
@@ -115,8 +118,8 @@ func blockList(of func(Rules) []string, covers func(wide, narrow string) bool) f
 	}
 }
 
-// allCovered first looks for an equal entry: lists have thousands of entries, and most are
-// equal.
+// allCovered reports whether some entry of wide covers each entry of narrow. It looks for an equal
+// entry first, because lists may be long and most entries are equal.
 func allCovered(narrow, wide []string, covers func(wide, narrow string) bool) bool {
 	same := make(map[string]bool, len(wide))
 	for _, w := range wide {
@@ -132,13 +135,14 @@ func allCovered(narrow, wide []string, covers func(wide, narrow string) bool) bo
 
 func equal(a, b string) bool { return a == b }
 
-// sameAccount compares EVM addresses without regard to case, and others exactly.
+// sameAccount reports whether two addresses are equal. The case of letters matters only if one of
+// them is not an EVM address.
 func sameAccount(a, b string) bool {
 	return a == b || normal.LooksEVM(a) && normal.LooksEVM(b) && strings.EqualFold(a, b)
 }
 
-// toolCovers reports whether an entry covers another. A bare tool name covers that tool of
-// every server.
+// toolCovers reports whether the allowed entry wide allows every tool that narrow allows. A tool
+// name without a server allows the tool of this name on every server.
 func toolCovers(wide, narrow string) bool {
 	server, tool, qualified := strings.Cut(narrow, "/")
 	return wide == narrow || qualified && server != "" && wide == tool && !strings.Contains(tool, "/")
@@ -149,9 +153,9 @@ func toolBlockCovers(wide, narrow string) bool {
 	return strings.EqualFold(wide, narrow) || qualified && strings.EqualFold(wide, tool)
 }
 
-// hostCovers reports whether the wide entry of an allow list allows every URL that the narrow
-// one allows. Both are in normal form and end in their port, if they have one, so it can
-// compare their texts.
+// hostCovers reports whether the entry wide of an allow list allows every URL that the entry
+// narrow allows. Both are in normal form and end with their port, if they have one, so comparing
+// the texts is enough.
 func hostCovers(wide, narrow string) bool {
 	below, wildcard := strings.CutPrefix(wide, "*")
 	return wide == narrow || wildcard && strings.HasSuffix(narrow, below)
@@ -163,8 +167,8 @@ func hostBlockCovers(wide, narrow string) bool {
 	return err1 == nil && err2 == nil && blockCovers(w, n)
 }
 
-// blockCovers reports whether a blocked host covers every host of another entry. Blocks ignore
-// ports; "*.h" does not cover h.
+// blockCovers reports whether the blocked entry wide blocks every host that narrow contains. Ports
+// do not matter. An entry "h" blocks h and every host below it; "*.h" does not block h itself.
 func blockCovers(wide, narrow normal.HostEntry) bool {
 	if wide.Host == narrow.Host {
 		return !wide.Wildcard || narrow.Wildcard
@@ -184,7 +188,7 @@ func compareMaximum(asserted, active Rules) relation {
 	return ordered(own.Cmp(theirs))
 }
 
-// ordered treats the larger value as the weaker one.
+// ordered turns the result of a comparison into a relation: the larger value is the weaker one.
 func ordered(c int) relation {
 	switch {
 	case c > 0:
@@ -195,7 +199,8 @@ func ordered(c int) relation {
 	return same
 }
 
-// compareFlag treats a flag that is not true as false; Compare knows which flags are absent.
+// compareFlag compares a flag. It treats an absent flag as false; Compare then ignores the flags
+// that the assertion does not contain.
 func compareFlag(of func(Rules) bool) func(a, b Rules) relation {
 	return func(asserted, active Rules) relation {
 		switch {

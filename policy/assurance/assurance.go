@@ -1,12 +1,12 @@
-// Package assurance judges purchases and calls that an agent is about to make, and the
-// executions that it reports, for organizations with an active policy.
+// Package assurance judges purchases and calls that an agent is about to make, and the executions
+// that it reports, for organizations with an active policy.
 //
 //	decision  ParseDecision -> Compare (the caller's assertion) -> Evaluate -> DecisionRecord
 //	receipt   ParseReceipt  -> Conform                                     -> ReceiptRecord
 //	policy    Lint          -> WithVersion                                 -> the active policy's bytes
 //
-// Everything is pure: the caller provides ids, times and signatures. The rules are in one
-// package per engine version (v1), which is not changed after its release, so that old
+// All functions are pure: the caller passes ids, times and signatures. Each version of the engine
+// has its own package of rules (v1). A package does not change after its release, so that old
 // decisions can be evaluated again.
 //
 // # Hashes
@@ -21,26 +21,26 @@
 //	bindingHash          H("svc-assurance-binding-v1\n" + C({"v": 1, orgId, decisionId, decision,
 //	                       assuranceActionHash, subjectHash, policyHash, policyId, version}))
 //
-// A contains, in normal form, the members that are present of method, resourceUrl, scheme,
-// network, asset, payTo, amountUnits (without it amountUsd, as its decimal text) and
-// paymentIdentifier; for MCP of serverId, serverUrl, toolName, toolArgumentsHash. The executor
-// computes assuranceActionHash from the pending call alone, just before it acts, so that an
-// approval of one call cannot be used for another.
+// For x402, A contains those of these members that the intent has, in normal form: method,
+// resourceUrl, scheme, network, asset, payTo, amountUnits (or, if it is absent, amountUsd as
+// decimal text) and paymentIdentifier. For MCP, A contains serverId, serverUrl, toolName and
+// toolArgumentsHash. The executor computes assuranceActionHash from the pending call alone, just
+// before it executes the call, so that an approval of one call cannot be used for another.
 //
-// The normal form has the method in upper case; URLs with scheme and host in lower case and
-// ASCII, without default port, userinfo or fragment, and with a path of at least "/"; the
-// network by its CAIP-2 name; EVM addresses in lower case; amountUsd as decimal text without
-// trailing zeros; everything else unchanged. The record's member normalized shows it. For a
-// call in normal form the computation takes 20 lines of Python or 24 of TypeScript
-// (testdata/recipe, run by the tests, in which numbers in arguments are integers). A call in
-// another spelling gets another hash there and is not made. "countersign check" accepts any
-// spelling, and also checks the signatures.
+// In the normal form, the method is in upper case. URLs have scheme and host in lower case and
+// ASCII, no default port, no userinfo, no fragment, and a path of at least "/". The network has
+// its CAIP-2 name. EVM addresses are in lower case. amountUsd is decimal text without trailing
+// zeros. Everything else is unchanged. The record shows the normal form in its member normalized.
 //
-// Worked example: x402, GET https://api.weather.example/v1/forecast?city=Oslo,
-// scheme exact, network eip155:8453, asset
-// 0x833589fcd6edb6e08f4c7c32d4f71b54bda02913, payTo
-// 0x1f9840a85d5af5bf1d1762f925bdaddc4201f984, amountUnits 250000 has the action
-// hash 156f3bb8d855bc6e8a577bf11f1481366166bde4a9df10e6ca25d23efa755acf.
+// For a call in normal form, 20 lines of Python or 24 of TypeScript compute the hash
+// (testdata/recipe; the tests run them; numbers in arguments must be integers). For another
+// spelling of the call they compute another hash, so the executor does not make the call.
+// "countersign check" accepts any spelling, and also checks the signatures.
+//
+// Worked example: x402, GET https://api.weather.example/v1/forecast?city=Oslo, scheme exact,
+// network eip155:8453, asset 0x833589fcd6edb6e08f4c7c32d4f71b54bda02913, payTo
+// 0x1f9840a85d5af5bf1d1762f925bdaddc4201f984, amountUnits 250000 has the action hash
+// 156f3bb8d855bc6e8a577bf11f1481366166bde4a9df10e6ca25d23efa755acf.
 package assurance
 
 import (
@@ -48,24 +48,24 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// EngineVersion is the engine that judges new decisions.
+// EngineVersion names the engine that judges new decisions.
 const EngineVersion = v1.Version
 
-// The names of the versioned engine, as the rest of the program uses them.
+// Types of the present engine. Other packages use them under these names, without its version.
 type (
 	// Finding is the result of one rule.
 	Finding = v1.Finding
-	// Intent is an intent in normal form.
+	// Intent is the intent of a request in normal form.
 	Intent = v1.Intent
 	// Rules is a policy in normal form.
 	Rules = v1.Rules
-	// Evaluation is the engine's result.
+	// Evaluation is the decision of the engine with its findings.
 	Evaluation = v1.Evaluation
-	// Rule is a row of the decision table.
+	// Rule is one row of the decision table.
 	Rule = v1.Rule
 )
 
-// Protocols and decisions.
+// Values of protocol and decision in requests and records.
 const (
 	X402        = v1.X402
 	MCP         = v1.MCP
@@ -74,8 +74,8 @@ const (
 	NeedsReview = v1.NeedsReview
 )
 
-// Evaluate judges an intent with the engine of a version. ok is false if this program does not
-// have that version.
+// Evaluate judges an intent with the engine of this version. ok is false if the program does not
+// contain that version.
 func Evaluate(engine, protocol string, active Rules, asserted *Rules, in Intent) (e Evaluation, ok bool) {
 	if engine != v1.Version {
 		return Evaluation{}, false
@@ -83,14 +83,14 @@ func Evaluate(engine, protocol string, active Rules, asserted *Rules, in Intent)
 	return v1.Evaluate(protocol, active, asserted, in), true
 }
 
-// Catalogue returns the decision table of the present engine, with its hash.
+// Catalogue returns the decision table of the present engine and the hash of the table.
 func Catalogue() (rules []Rule, hash string) { return v1.Catalogue(), rulesetHash }
 
-// rulesetHash is computed once, because the catalogue never changes.
+// The hash is computed once, because the catalogue never changes.
 var rulesetHash = v1.RulesetHash()
 
-// hashOf returns H(domain + C(x)). Every x here has a canonical form: strings, integers and
-// canonical values.
+// hashOf returns H(domain + C(x)). It must be called only with values that have a canonical form:
+// strings, integers and canonical JSON.
 func hashOf(domain string, x any) (string, error) {
 	text, err := canon.Marshal(x)
 	if err != nil {

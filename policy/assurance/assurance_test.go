@@ -32,7 +32,7 @@ func decision(t testing.TB, protocol, intent string) assurance.DecisionRequest {
 	return r
 }
 
-// The vectors of the contract.
+// TestHashVectors checks the test vectors of the contract.
 func TestHashVectors(t *testing.T) {
 	x402, mcp := decision(t, "x402", weather), decision(t, "mcp", readFile)
 	if want := "156f3bb8d855bc6e8a577bf11f1481366166bde4a9df10e6ca25d23efa755acf"; x402.ActionHash != want {
@@ -61,7 +61,8 @@ func TestHashVectors(t *testing.T) {
 	}
 }
 
-// What means the same has one action hash; what does not has another.
+// Two spellings of the same purchase have the same action hash. A purchase that differs in any
+// member of the hash has another one.
 func TestActionHashIsOverNormalForms(t *testing.T) {
 	same := decision(t, "x402", `{"amountUnits":"250000","amountUsd":0.25,"payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984",
 		"asset":"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913","network":"base","scheme":"exact","method":"get",
@@ -82,7 +83,7 @@ func TestActionHashIsOverNormalForms(t *testing.T) {
 	}
 }
 
-// summaryOf is the summary of a record, member by member.
+// summaryOf builds the expected summary of a record, member by member.
 func summaryOf(r assurance.DecisionRecord) assurance.DecisionSummary {
 	s := assurance.DecisionSummary{DecisionID: r.DecisionID, IssuedAt: r.IssuedAt, Protocol: r.Protocol, Decision: r.Decision,
 		RunID: r.Subject.RunID, PolicyID: r.Policy.PolicyID, PolicyVersion: r.Policy.Version, RuleIDs: []string{}}
@@ -92,8 +93,8 @@ func summaryOf(r assurance.DecisionRecord) assurance.DecisionSummary {
 	return s
 }
 
-// The record of a decision, byte for byte: it is signed, stored and checked by
-// others, so it never changes.
+// The bytes of a decision record never change, because they are signed, stored and checked by
+// others.
 func TestDecisionRecordIsGolden(t *testing.T) {
 	r := decision(t, "x402", weather)
 	draft, err := assurance.Lint([]byte(`{"policyId":"default","maxUsdPerTransaction":1}`))
@@ -266,7 +267,8 @@ func refused(t *testing.T, input string, err error, want string) {
 	}
 }
 
-// Free-form arguments may be anything, null included, and absent is not null.
+// toolArguments may be any JSON value, including null. null and an absent member have different
+// hashes.
 func TestToolArgumentsMayBeAnything(t *testing.T) {
 	seen := map[string]bool{}
 	for _, arguments := range []string{`null`, `{}`, `[]`, `0`, `"x"`, `false`, `{"a":[1,{"b":null}]}`} {
@@ -282,9 +284,8 @@ func TestToolArgumentsMayBeAnything(t *testing.T) {
 	}
 }
 
-// null in a member of a policy is refused wherever a policy is read: a member that is
-// absent is a rule that does not apply, and many programs write null for an empty list,
-// which allows nothing.
+// Every reader of a policy refuses a member that is null. An absent member means that the rule
+// does not apply, but many programs write null for an empty list, which allows nothing.
 func TestNoMemberOfAPolicyIsNull(t *testing.T) {
 	for f := range reflect.TypeFor[assurance.Policy]().Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -300,7 +301,7 @@ func TestNoMemberOfAPolicyIsNull(t *testing.T) {
 		_, err = assurance.ParseDecision([]byte(`{"protocol":"mcp","idempotencyKey":"k","subject":{"runId":"r"},"intent":{"serverId":"s","toolName":"t"},"policy":` + string(text) + `}`))
 		refused(t, string(text), err, "policy."+name+" must be a")
 	}
-	// A list that allows nothing is not lost when a program writes the policy.
+	// A Go program that encodes a policy keeps an empty list, which allows nothing.
 	nothing, err := json.Marshal(assurance.Policy{PolicyID: "p", Version: 1, AllowedHosts: []string{}})
 	if err != nil || string(nothing) != `{"policyId":"p","version":1,"allowedHosts":[]}` {
 		t.Errorf("%s %v", nothing, err)

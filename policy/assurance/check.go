@@ -12,14 +12,14 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// PendingCall is a call that an executor is about to make, in normal form: {"protocol",
-// "intent"} with the members of a decision's request.
+// PendingCall is a call that an executor is about to make, reduced to its protocol and the hash of
+// its normal form. It is read from {"protocol", "intent"}, as in the request of a decision.
 type PendingCall struct {
 	Protocol   string
 	ActionHash string
 }
 
-// ParseCall reads a pending call strictly and computes its action hash.
+// ParseCall reads a pending call strictly and computes the hash of its action.
 func ParseCall(text []byte) (PendingCall, error) {
 	var r DecisionRequest
 	err := parse(text, []field{
@@ -38,10 +38,12 @@ func ParseCall(text []byte) (PendingCall, error) {
 	return PendingCall{r.Protocol, ActionHash(r.Protocol, r.Normalized)}, nil
 }
 
-// MayExecute returns why a pending call of an organization must not be made under a decision
-// (and its approval, or nil), or "" and the time until which it may be made. The caller must
-// check the signatures of both, that they were not used before, and, by asking the service,
-// that no policy has ended them since.
+// MayExecute checks whether an organization may make a pending call under a decision. approval is
+// the approval of the decision, or nil. If the call is allowed, MayExecute returns the time until
+// which it may be made, and an empty whyNot; otherwise whyNot gives the reason.
+//
+// The caller must check the signatures of the decision and the approval, that neither was used
+// before, and, by asking the service, that no newer policy has ended them.
 func MayExecute(call PendingCall, orgID string, decision DecisionRecord, decisionRecordHash string, approval *ApprovalRecord, now time.Time) (validUntil, whyNot string) {
 	if decision.OrgID != orgID {
 		return "", "the decision belongs to another organization"
@@ -72,7 +74,7 @@ func MayExecute(call PendingCall, orgID string, decision DecisionRecord, decisio
 	return *until, ""
 }
 
-// ReadDecision reads a decision record and refuses other schemas.
+// ReadDecision reads a decision record. It returns an error for a record with another schema.
 func ReadDecision(record jsontext.Value) (DecisionRecord, error) {
 	var d DecisionRecord
 	if err := canon.Decode(record, &d); err != nil {
@@ -84,7 +86,7 @@ func ReadDecision(record jsontext.Value) (DecisionRecord, error) {
 	return d, nil
 }
 
-// DecisionSummary has the members of a decision record that lists show.
+// DecisionSummary has the members of a decision record that lists of decisions show.
 type DecisionSummary struct {
 	DecisionID, IssuedAt, Protocol, Decision, RunID string
 
@@ -93,9 +95,8 @@ type DecisionSummary struct {
 	RuleIDs       []string // in the order of the findings
 }
 
-// ReadSummary reads the members that lists show from a canonical decision record, in about a
-// quarter of the time of ReadDecision. It also accepts records whose personal members are
-// encrypted.
+// ReadSummary reads the summary from a canonical decision record, in about a quarter of the time
+// of ReadDecision. It also accepts records in which the members with personal data are encrypted.
 func ReadSummary(record jsontext.Value) (s DecisionSummary, err error) {
 	var findings []struct {
 		RuleID string `json:"ruleId"`
@@ -120,7 +121,7 @@ func ReadSummary(record jsontext.Value) (s DecisionSummary, err error) {
 	return s, nil
 }
 
-// ReadApproval reads an approval record and refuses other schemas.
+// ReadApproval reads an approval record. It returns an error for a record with another schema.
 func ReadApproval(record jsontext.Value) (ApprovalRecord, error) {
 	var a ApprovalRecord
 	if err := canon.Decode(record, &a); err != nil {

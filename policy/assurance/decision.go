@@ -10,8 +10,8 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// DecisionInput is the request of POST /api/assurance/decisions, from which its published
-// schema is made. ParseDecision checks requests.
+// DecisionInput is the request of POST /api/assurance/decisions. The published schema is made from
+// this type; ParseDecision checks the requests.
 type DecisionInput struct {
 	Protocol       string      `json:"protocol" jsonschema:"enum=x402,enum=mcp"`
 	IdempotencyKey string      `json:"idempotencyKey" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"One idempotencyKey per purchase you intend. On every retry, also after a timeout or a 503, send the SAME key; never make a new key for the same purchase."`
@@ -20,15 +20,16 @@ type DecisionInput struct {
 	Intent         IntentInput `json:"intent" jsonschema_description:"The exact purchase or tool call, with the members of one protocol only. x402 needs resourceUrl and method, mcp needs serverId and toolName."`
 }
 
-// Subject is who acts, and why. Use opaque ids and no personal text, because their hashes
-// remain after an erasure.
+// Subject names who acts, and for what purpose. Callers should send opaque ids and no personal
+// text, because the hash of the subject remains after an erasure.
 type Subject struct {
 	RunID   string `json:"runId" jsonschema:"minLength=1,maxLength=200"`
 	AgentID string `json:"agentId,omitempty" jsonschema:"minLength=1,maxLength=200"`
 	Purpose string `json:"purpose,omitempty" jsonschema:"minLength=1,maxLength=1000"`
 }
 
-// IntentInput has the members of both kinds of intent.
+// IntentInput has the members of an x402 intent and of an MCP intent. A request has those of one
+// protocol only.
 type IntentInput struct {
 	ResourceURL            string   `json:"resourceUrl,omitempty" jsonschema:"format=uri,maxLength=2048"`
 	Method                 string   `json:"method,omitempty" jsonschema:"minLength=1"`
@@ -51,22 +52,22 @@ type IntentInput struct {
 	DeclaredRisk      string `json:"declaredRisk,omitempty" jsonschema:"enum=low,enum=medium,enum=high,enum=critical"`
 }
 
-// DecisionRequest is a request in normal form.
+// DecisionRequest is a request that was read, with its normal form and hashes.
 type DecisionRequest struct {
 	Protocol       string
 	IdempotencyKey string
 	Subject        Subject
-	Assertion      *Assertion     // nil if there is none
-	Intent         jsontext.Value // as accepted: canonical, without credentials in URLs, toolArguments replaced by their hash
+	Assertion      *Assertion     // nil if the request has no policy
+	Intent         jsontext.Value // as stored: canonical, URLs without credentials, toolArguments replaced by their hash
 	Normalized     Intent
 	Canonical      []byte         // the complete request
-	Arguments      jsontext.Value // of an MCP tool, canonical; nil if none were sent. No record contains them
+	Arguments      jsontext.Value // canonical arguments of an MCP tool; nil if none were sent. Records contain only their hash
 	SubjectHash    string
 	ActionHash     string
 }
 
-// ParseDecision reads a request strictly. It returns a *policy.Error for the first problem in
-// document order, with the text of the contract.
+// ParseDecision reads a request strictly. It returns a *policy.Error for the first problem in the
+// order of the text, with the message of the contract.
 func ParseDecision(text []byte) (DecisionRequest, error) {
 	var r DecisionRequest
 	var subject value
@@ -136,13 +137,13 @@ func (p *statedPolicy) denied() []string {
 	return names
 }
 
-// intentReader reads an intent of one protocol.
+// intentReader reads the intent of one protocol and normalizes it.
 type intentReader struct {
 	protocol                      string
-	members                       map[string]jsontext.Value // as accepted
+	members                       map[string]jsontext.Value // the intent as it will be stored
 	n                             Intent
 	resource, facilitator, server normal.URL
-	amountUSD                     string // literal
+	amountUSD                     string // amountUsd as written; empty if absent
 	arguments                     jsontext.Value
 }
 
@@ -196,8 +197,8 @@ func (r *intentReader) mcpFields() []field {
 	}
 }
 
-// protocolOf returns the protocol that the request names, at any position, otherwise the one
-// that its intent seems to have.
+// protocolOf returns the protocol that the request names, wherever in the text that member is. If
+// the request names none, protocolOf derives the protocol from the members of the intent.
 func protocolOf(text []byte, intent value) string {
 	if named := memberText(text, "protocol"); named == X402 || named == MCP {
 		return named
@@ -208,7 +209,7 @@ func protocolOf(text []byte, intent value) string {
 	return X402
 }
 
-// isToken reports whether s is a token of RFC 9110.
+// isToken reports whether s is a token (RFC 9110), the form of an HTTP method.
 func isToken(s string) bool {
 	const marks = "!#$%&'*+-.^_`|~"
 	return s != "" && !strings.ContainsFunc(s, func(c rune) bool {
@@ -216,7 +217,7 @@ func isToken(s string) bool {
 	})
 }
 
-// finish normalizes the intent.
+// finish normalizes the intent and stores it in the request.
 func (r *intentReader) finish(into *DecisionRequest) error {
 	var err error
 	if r.protocol == MCP {
@@ -236,7 +237,7 @@ func (r *intentReader) finish(into *DecisionRequest) error {
 	return nil
 }
 
-// keep removes credentials from the stored form of a URL, because records cannot be changed
+// keep removes credentials from the URL in the stored intent, because a record cannot be changed
 // later.
 func (r *intentReader) keep(name string, u normal.URL) error {
 	if !u.UserInfo {
@@ -271,7 +272,7 @@ func (r *intentReader) finishMCP() error {
 	return err
 }
 
-// isHash reports whether s is a SHA-256 in lower-case hex.
+// isHash reports whether s is a SHA-256 hash in lower-case hex.
 func isHash(s string) bool {
 	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
 }

@@ -11,25 +11,26 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// Requests that the examples of rules modify: a policy, and an intent under it.
+// Base requests for the examples of the rules: a policy, and an intent that is judged under it.
+// Each example is a merge patch for one of them.
 const (
 	exampleX402 = `{"protocol":"x402","policy":{"policyId":"p","version":1,"requireHttps":true},"intent":{"resourceUrl":"https://api.example/v1","method":"GET","network":"base",` +
 		`"asset":"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913","payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"250000"}}`
 	exampleMCP = `{"protocol":"mcp","policy":{"policyId":"p","version":1,"blockedMcpTools":[]},"intent":{"serverId":"files","toolName":"read","toolArguments":{"path":"/srv/report.txt","limit":10}}}`
 )
 
-// Documented is the description of a rule, with its example evaluated.
+// Documented is the description of a rule, with its evaluated example.
 type Documented struct {
 	policy.Rule
-	Protocols []string       // of decisions; empty for warnings about a policy
-	Effects   []string       // of decisions
-	Request   jsontext.Value // the evaluated request: policy and intent, a policy, or decision and receipt
+	Protocols []string       // protocols of a rule of decisions; empty for warnings and receipts
+	Effects   []string       // possible effects; empty for warnings
+	Request   jsontext.Value // the evaluated example: policy and intent; only a policy; or decision and receipt
 	Finding   jsontext.Value
 }
 
 // Document returns every rule of the decision table, every warning about a policy and every
-// finding of a receipt, each with its example evaluated. It returns an error if an example does
-// not raise its rule.
+// finding of a receipt, each with its evaluated example. It returns an error if an example does
+// not trigger its rule.
 func Document() (list []Documented, err error) {
 	byID := map[string]policy.Rule{}
 	for _, r := range documented {
@@ -97,7 +98,7 @@ func (d *Documented) decide() (err error) {
 	return fmt.Errorf("%s: the example does not trigger the rule", d.ID)
 }
 
-// lint evaluates the example of a warning, a policy.
+// lint evaluates the example of a warning. The example is a policy.
 func (d *Documented) lint() (err error) {
 	if d.Request, err = policy.Patch([]byte(examplePolicy), []byte(d.Example)); err != nil {
 		return err
@@ -115,8 +116,8 @@ func (d *Documented) lint() (err error) {
 	return fmt.Errorf("%s: the example does not trigger the rule", d.ID)
 }
 
-// conform evaluates the example of a finding of receipts: a decision, and a report about its
-// execution.
+// conform evaluates the example of a receipt's finding. The example is a decision with a report
+// about its execution.
 func (d *Documented) conform() (err error) {
 	if d.Request, err = policy.Patch([]byte(exampleReceipt), []byte(d.Example)); err != nil {
 		return err
@@ -197,7 +198,8 @@ var ofReceipts = []policy.Rule{
 
 const examplePolicy = `{"policyId":"p","maxUsdPerTransaction":1,"allowedPayTo":["0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984"],"requireHttps":true,"allowedMcpServers":["files"]}`
 
-// clockAdjusted is not a rule of the decision table; the recorder adds its finding.
+// clockAdjusted describes the one finding of decisions that is not in the decision table: the
+// function Findings adds it.
 var clockAdjusted = policy.Rule{ID: ClockAdjusted,
 	Catches: "the clock of the node was behind the organization's last record",
 	Why:     "the times of records must not go back, so this record got the time of the last one",
@@ -235,8 +237,8 @@ var warnings = []policy.Rule{
 		Instead: "check the spelling"},
 }
 
-// documented has the reason and the remedy for each rule of the decision table. The table
-// itself says what a rule catches.
+// documented contains the reason and the remedy for each rule of the decision table. The table
+// itself states the condition of the rule.
 var documented = []policy.Rule{
 	{ID: "policy.no_applicable_rule", Example: `{"policy":{"requireHttps":null,"allowedMcpServers":["files"]}}`,
 		Why:     "a policy without rules for a protocol does not allow it",

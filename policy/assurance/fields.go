@@ -15,17 +15,17 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// A request is checked member by member in document order, so that its first problem becomes
-// the answer, with the texts of the contract. Values are read during the check, because amounts
-// must be read as they were written.
+// The functions of this file check a request member by member, in the order of the text. The first
+// problem becomes the error, with the message of the contract. They read each value during the
+// check, because amounts must be read exactly as written.
 
-// value is a member's value with the name that errors use for it.
+// value is the value of a member, with the name that error messages use for the member.
 type value struct {
 	raw  jsontext.Value
-	name string // "intent.method"
+	name string // for example "intent.method"
 }
 
-// field describes a member that an object may have.
+// field describes a member that an object may have, and the function that reads it.
 type field struct {
 	name     string
 	required bool
@@ -36,15 +36,15 @@ func refuse(code, name, message string) error {
 	return policy.Refuse(code, "/"+strings.ReplaceAll(name, ".", "/"), name+message)
 }
 
-// object checks an object of a request against its fields. null means that a member is absent.
-// A missing member is reported at the end of its object; other is called for a member that is
-// not one of the fields.
+// object reads an object of a request with these fields. A member that is null counts as absent. A
+// missing member is reported after all present members are read. If a member is not one of the
+// fields, other may return a better error than "unknown field".
 func object(v value, fields []field, other func(name string) error) error {
 	return members(v, fields, other, true)
 }
 
-// members is object with a choice of the meaning of null: absent, or a value, which no reader
-// accepts.
+// members is like object, but the caller chooses what null means: if nullIsAbsent is false, null
+// is passed to the field's reader, which refuses it.
 func members(v value, fields []field, other func(name string) error, nullIsAbsent bool) error {
 	if v.raw.Kind() != '{' {
 		return refuse("wrong_type", v.name, " must be an object")
@@ -55,7 +55,7 @@ func members(v value, fields []field, other func(name string) error, nullIsAbsen
 		isNull := raw.Kind() == 'n'
 		if i >= 0 {
 			if isNull && nullIsAbsent && name != freeForm {
-				return nil // absent, and reported below if it is required
+				return nil // treated as absent; reported below if it is required
 			}
 			seen[i] = true
 			return fields[i].read(value{raw, member(v.name, name)})
@@ -81,12 +81,12 @@ func members(v value, fields []field, other func(name string) error, nullIsAbsen
 	return nil
 }
 
-// freeForm is the one member of a request that may be any JSON value, also null. Elsewhere in a
-// request null means that the member is absent; a policy must not contain null.
+// freeForm is the only member of a request that may be any JSON value, including null. In every
+// other member of a request null means absent; a policy must not contain null.
 const freeForm = "toolArguments"
 
-// withoutNulls removes absent members from a canonical object, so that a hash does not depend
-// on whether they were left out or null.
+// withoutNulls removes the null members of a canonical object, so that the hash is the same
+// whether the caller sends null or omits the member.
 func withoutNulls(canonical []byte) ([]byte, error) {
 	if !bytes.Contains(canonical, []byte(":null")) {
 		return canonical, nil
@@ -109,8 +109,8 @@ func withoutNulls(canonical []byte) ([]byte, error) {
 	return canon.Object(members), nil
 }
 
-// canonicalOf returns the canonical form of an object that passed the strict parse, without
-// absent members.
+// canonicalOf returns the canonical form, without null members, of an object that passed the
+// strict parse.
 func canonicalOf(raw jsontext.Value) ([]byte, error) {
 	canonical, err := canon.CanonicalChecked(raw)
 	if err != nil {
@@ -119,11 +119,12 @@ func canonicalOf(raw jsontext.Value) ([]byte, error) {
 	return withoutNulls(canonical)
 }
 
-// errShape cannot occur, because the text passed the strict parse.
+// errShape is returned where an error cannot occur, because the text passed the strict parse.
 var errShape = policy.Refuse("invalid_json", "", "invalid JSON: syntax")
 
-// unknown names the object with an unknown member and the known member that was probably meant.
-// It does not repeat the member's name, which the caller chose.
+// unknown returns the error for an unknown member. The error names the object, and the known
+// member that the caller probably meant. It does not repeat the unknown name, because the caller
+// chose it.
 func unknown(holder, name string, fields []field) error {
 	known := make([]string, len(fields))
 	for i, f := range fields {
@@ -152,7 +153,7 @@ func member(holder, name string) string {
 	return holder + "." + name
 }
 
-// parse checks a text strictly and reads its top-level object with the fields.
+// parse checks a text strictly and reads its top-level object with these fields.
 func parse(text []byte, fields []field) error {
 	if err := canon.Check(text); err != nil {
 		return err
@@ -175,11 +176,11 @@ func (v value) text() (string, error) {
 	return string(s), nil
 }
 
-// text reads a string of 1 to most characters without white space at the ends and without
-// invisible characters.
+// text returns a reader for a string of 1 to most characters, without white space at its ends and
+// without invisible characters.
 func text(into *string, most int) func(value) error { return words(into, most, false) }
 
-// prose is text that may contain line breaks.
+// prose is like text, but also accepts line breaks.
 func prose(into *string, most int) func(value) error { return words(into, most, true) }
 
 func words(into *string, most int, prose bool) func(value) error {
@@ -216,7 +217,7 @@ func oneOf(into *string, values ...string) func(value) error {
 	}
 }
 
-// address reads a URL and also stores its normal form.
+// address returns a reader for a URL. The reader stores the URL as written and in normal form.
 func address(into *string, parsed *normal.URL) func(value) error {
 	return func(v value) error {
 		s, err := v.text()
@@ -232,7 +233,8 @@ func address(into *string, parsed *normal.URL) func(value) error {
 	}
 }
 
-// matching reads text of a form that the message describes.
+// matching returns a reader for text that good accepts. message is the rest of the error for other
+// text.
 func matching(into *string, most int, good func(string) bool, message string) func(value) error {
 	read := text(into, most)
 	return func(v value) error {
@@ -258,7 +260,7 @@ func flag(into **bool) func(value) error {
 	}
 }
 
-// integer reads a number without fraction (also 1.0) within limits.
+// integer returns a reader for a number without a fraction (also written 1.0) from least to most.
 func integer(into *int64, least, most int64) func(value) error {
 	return func(v value) error {
 		bad := refuse("out_of_range", v.name, " must be an integer of "+strconv.FormatInt(least, 10)+" to "+strconv.FormatInt(most, 10))
@@ -274,7 +276,8 @@ func integer(into *int64, least, most int64) func(value) error {
 	}
 }
 
-// literal reads a number as it is written, up to the limit of exact JSON numbers.
+// literal returns a reader that stores a number as written. It refuses numbers above the limit of
+// exact integers in JSON.
 func literal(into *string) func(value) error {
 	return func(v value) error {
 		if v.raw.Kind() != '0' {
@@ -288,7 +291,8 @@ func literal(into *string) func(value) error {
 	}
 }
 
-// list reads an array of strings, each of which must satisfy check (nil: any string).
+// list returns a reader for an array of at most entries strings of at most length characters.
+// check returns the error message for an entry, or "" if it is valid; nil accepts every string.
 func list(into *[]string, entries, length int, check func(string) (message string)) func(value) error {
 	return func(v value) error {
 		if v.raw.Kind() != '[' {

@@ -14,8 +14,8 @@ const (
 	bindingDomain = "svc-assurance-binding-v1\n"
 )
 
-// ActionHash hashes what will be done, without who requests it and when, so that the executor
-// can compute it again from the pending call.
+// ActionHash returns the hash of the action: what will be done, but not who requests it or when.
+// The executor can therefore compute it again from the pending call.
 func ActionHash(protocol string, n Intent) string {
 	a := map[string]jsontext.Value{}
 	put := func(name, value string) {
@@ -45,14 +45,14 @@ func ActionHash(protocol string, n Intent) string {
 	return canon.Hash(append([]byte(actionDomain), action...))
 }
 
-// quoted returns the canonical form of a text. Texts of a request were read strictly, so each
-// has one.
+// quoted returns a text as canonical JSON. Every text of a request was read strictly, so it has a
+// canonical form.
 func quoted(text string) jsontext.Value {
 	b, _ := jsontext.AppendQuote(nil, text)
 	return b
 }
 
-// Binding contains the values that a bindingHash binds together.
+// Binding contains the values that a bindingHash binds to each other.
 type Binding struct {
 	V                   int    `json:"v"` // always 1
 	OrgID               string `json:"orgId"`
@@ -71,7 +71,7 @@ func (b Binding) Hash() (string, error) {
 	return hashOf(bindingDomain, b)
 }
 
-// KeyHash returns the name of an idempotency key in records.
+// KeyHash returns the hash of an idempotency key. Records contain this hash instead of the key.
 func KeyHash(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return hex.EncodeToString(sum[:])

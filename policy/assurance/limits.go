@@ -6,27 +6,27 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// Limits of requests, in characters (code points) and entries: generous for people, and small
-// enough that a record fits on a page.
+// Limits of requests. Sizes of bodies are in bytes, lengths of texts in characters (code points).
 const (
-	MaxDecisionBody = 262_144 // bytes; mostly toolArguments
-	MaxReceiptBody  = 65_536  // bytes
+	MaxDecisionBody = 262_144 // mostly for toolArguments
+	MaxReceiptBody  = 65_536
 
 	maxIdempotencyKey = 200
-	maxID             = 200 // runId, agentId, policyId
+	maxID             = 200 // of runId, agentId and policyId
 	maxPurpose        = 1000
 	maxText           = normal.MaxText
 	maxURL            = normal.MaxURL
-	maxEntries        = 1000 // of a list of a policy
-	maxEvidence       = 100  // evidence hashes of a receipt
+	maxEntries        = 1000 // of one list of a policy
+	maxEvidence       = 100  // evidence hashes in one receipt
 	maxEvidenceLength = 256
 )
 
 const (
-	// ValidFor is how long an allow, or an approval, is valid.
+	// ValidFor is the time for which an allow, or an approval, is valid after its issue.
 	ValidFor = 15 * time.Minute
 	// skew is the tolerated error of an executor's clock.
 	skew = 2 * time.Minute
-	// lateAfter is the age from which evidence counts as late; it is always accepted.
+	// A receipt is late if it arrives more than lateAfter after the expiry of the decision (after
+	// its issue, if the decision is not allow). A late receipt is accepted all the same.
 	lateAfter = 24 * time.Hour
 )

@@ -15,21 +15,21 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// Draft is a policy that may be activated, with warnings for its reader.
+// Draft is a policy that passed all checks and can be activated, with warnings for its author.
 type Draft struct {
 	PolicyID  string
-	Version   int64  // the version that the author expects at activation; 0: not given
-	Canonical []byte // without the version
+	Version   int64  // the version that the author expects at activation; 0 if not given
+	Canonical []byte // canonical JSON without the version
 	Hash      string // hash of Canonical
-	Rules     Rules  // in the form of comparisons: networks and hosts are normalized
+	Rules     Rules  // normal form, in which the engine compares
 	Warnings  []policy.Finding
 }
 
-// Lint reads a draft: a policy, with or without the version that its activation would assign.
-// It refuses unknown members and wrong types, host entries that are URLs or not hosts, ports
-// out of range, wildcards in other positions than the front, addresses with a bad checksum, a
-// maximum that JSON cannot represent exactly, and a blocked host that covers an allowed one.
-// The member $schema is for editors: it is allowed and not part of the policy.
+// Lint reads a draft: a policy, with or without the version that its activation would assign. It
+// refuses unknown members and wrong types, host entries that are URLs or not hosts, ports out of
+// range, wildcards that are not at the front, addresses with a bad checksum, a maximum that JSON
+// cannot represent exactly, and a blocked host that covers an allowed one. The member $schema is
+// for editors: Lint accepts it, but it does not become part of the policy.
 func Lint(text []byte) (Draft, error) {
 	if err := canon.Check(text); err != nil {
 		return Draft{}, err
@@ -69,7 +69,8 @@ func withoutSchema(raw jsontext.Value) (jsontext.Value, error) {
 	return json.Marshal(members, json.Deterministic(true)) // numbers keep their digits
 }
 
-// withoutVersion returns the bytes of a draft that are stored: the ledger assigns the version.
+// withoutVersion returns the bytes of a draft as they are stored, without a version. The ledger
+// assigns the version at activation.
 func withoutVersion(canonical []byte) ([]byte, error) {
 	members, err := canon.Members(canonical)
 	if err != nil {
@@ -79,8 +80,8 @@ func withoutVersion(canonical []byte) ([]byte, error) {
 	return canon.Object(members), nil
 }
 
-// exact refuses a maximum whose canonical number differs from the written one: the bytes of the
-// active policy would not say what its author wrote.
+// exact refuses a maximum whose canonical number differs from the number as written. Otherwise the
+// active policy would have another limit than its author wrote.
 func (p *statedPolicy) exact() error {
 	if p.MaxUSDPerTransaction == nil {
 		return nil

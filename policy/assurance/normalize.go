@@ -26,7 +26,7 @@ func (r *intentReader) finishX402() error {
 	}
 	n.Network = normal.Network(n.Network)
 	n.PaymentIdentifierBad = n.PaymentIdentifier != "" && !paymentIdentifier(n.PaymentIdentifier)
-	if isToken(n.PaymentPayloadMethod) { // upper case is not unique for other characters
+	if isToken(n.PaymentPayloadMethod) { // only tokens: for other characters upper case is not unique
 		n.PaymentPayloadMethod = strings.ToUpper(n.PaymentPayloadMethod)
 	}
 	r.accounts()
@@ -34,7 +34,7 @@ func (r *intentReader) finishX402() error {
 	return r.payload()
 }
 
-// accounts normalizes recipient and asset for their network.
+// accounts normalizes the addresses of recipient and asset by the rules of the network.
 func (r *intentReader) accounts() {
 	n := &r.n
 	if n.PayTo != "" {
@@ -49,15 +49,15 @@ func (r *intentReader) accounts() {
 	}
 }
 
-// amounts reads both amounts exactly, and converts the units to US dollars if the asset is
-// known.
+// amounts reads amountUnits and amountUsd exactly. It converts the units to US dollars if the
+// asset is known.
 func (r *intentReader) amounts() {
 	n := &r.n
 	if n.AmountUnits != "" {
 		units, err := normal.Units(n.AmountUnits)
 		n.AmountUnitsInvalid = err != nil
 		if usdc, known := normal.USDC(n.Network); err == nil && known && usdc == n.Asset {
-			// The decimal is finite, because the divisor is a power of ten.
+			// The decimal has finitely many digits, because the divisor is a power of ten.
 			n.AmountUnitsInUSD, _ = normal.DecimalString(normal.Scale(units, normal.USDCDecimals))
 		}
 	}
@@ -73,8 +73,8 @@ func (r *intentReader) amounts() {
 	n.AmountUSD, _ = normal.DecimalString(usd)
 }
 
-// payload normalizes the URL of the payment payload's resource. A text that is not a URL, or
-// that contains credentials, cannot be a resource.
+// payload normalizes the URL in paymentPayloadResource. It marks text that is not a URL, or that
+// contains credentials, as invalid.
 func (r *intentReader) payload() error {
 	n := &r.n
 	if n.PaymentPayloadResource == "" {
@@ -83,7 +83,8 @@ func (r *intentReader) payload() error {
 	u, err := normal.ParseURL(n.PaymentPayloadResource)
 	if err != nil {
 		n.PaymentPayloadBad = true
-		// It may contain credentials in a position that parsers interpret differently.
+		// The text may contain credentials in a place that another parser would read as userinfo.
+		// Do not store it.
 		if strings.Contains(n.PaymentPayloadResource, "@") {
 			n.PaymentPayloadResource = "not a URL"
 			r.members["paymentPayloadResource"] = jsontext.Value(`"not a URL"`)
@@ -94,7 +95,8 @@ func (r *intentReader) payload() error {
 	return r.keep("paymentPayloadResource", u)
 }
 
-// memberText returns a string member of a checked object, or "".
+// memberText returns the text of a member of a checked object, or "" if the member is absent or
+// not a string.
 func memberText(object []byte, name string) string {
 	found := value{}
 	_ = canon.Walk(object, func(n string, raw jsontext.Value) error {
@@ -103,6 +105,6 @@ func memberText(object []byte, name string) string {
 		}
 		return nil
 	})
-	text, _ := found.text() // "" if it is not a string
+	text, _ := found.text() // fails, with "", if it is not a string
 	return text
 }

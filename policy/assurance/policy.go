@@ -13,8 +13,8 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// Policy is the JSON form of a policy, or of an assertion about one. An absent list (nil) is a
-// rule that does not apply; an empty list allows nothing. An absent flag is false.
+// Policy is the JSON form of a policy, and of a caller's assertion about one. An absent list (nil)
+// means that the rule does not apply; an empty list allows nothing. An absent flag means false.
 type Policy struct {
 	PolicyID             string   `json:"policyId" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"Id of the organization's policy."`
 	Version              int64    `json:"version" jsonschema:"minimum=1" jsonschema_description:"The activated version."`
@@ -36,20 +36,21 @@ type Policy struct {
 	ReviewMCPRiskAtOrAbove string `json:"reviewMcpRiskAtOrAbove,omitempty" jsonschema:"enum=medium,enum=high,enum=critical" jsonschema_description:"A declared risk at or above this level needs a review."`
 }
 
-// statedPolicy is a policy as it was read: with the maximum as written, in normal form, and as
-// canonical bytes.
+// statedPolicy is a policy that was read. It contains the maximum as written, the normal form and
+// the canonical bytes.
 type statedPolicy struct {
 	Policy
-	literal   string // the written maxUsdPerTransaction
+	literal   string // maxUsdPerTransaction as written; empty if absent
 	rules     Rules
 	canonical []byte
 }
 
-// RefusesNull tells the schemas made from a policy that none of its members may be null.
+// RefusesNull is a marker: a schema that is made from a type with this method does not allow null
+// for any member.
 func (Policy) RefusesNull() {}
 
-// fields returns the members of a policy. versioned requires a version; a draft may contain the
-// version that its activation would assign.
+// fields returns the readers of the members of a policy. If versioned is true, the version is
+// required. A draft may contain the version that its activation would assign.
 func (p *statedPolicy) fields(versioned bool) []field {
 	fields := []field{
 		{"policyId", true, text(&p.PolicyID, maxID)},
@@ -89,9 +90,9 @@ func checkPayTo(entry string) string {
 	return ""
 }
 
-// read reads a complete policy. No member may be null: an absent member is a rule that does not
-// apply, and many programs write null where their author meant an empty list, which allows
-// nothing.
+// read returns a reader for a complete policy. It refuses a member that is null: an absent member
+// means that the rule does not apply, but many programs write null where their author meant an
+// empty list, which allows nothing.
 func (p *statedPolicy) read(versioned bool) func(value) error {
 	return func(v value) error {
 		if err := members(v, p.fields(versioned), nil, false); err != nil {
@@ -101,7 +102,7 @@ func (p *statedPolicy) read(versioned bool) func(value) error {
 	}
 }
 
-// complete computes the normal form and the canonical bytes.
+// complete computes the normal form and the canonical bytes of a policy whose members were read.
 func (p *statedPolicy) complete(v value) error {
 	p.rules = Rules{
 		AllowedNetworks: each(p.AllowedNetworks, normal.Network), AllowedPayTo: each(p.AllowedPayTo, nil),
@@ -133,8 +134,8 @@ func (p *statedPolicy) complete(v value) error {
 	return err
 }
 
-// each normalizes the entries of a list, sorts them and removes duplicates, because their order
-// has no meaning. An absent list stays absent.
+// each normalizes the entries of a list with form (nil: unchanged), sorts them and removes
+// duplicates, because their order has no meaning. It returns nil for an absent list.
 func each(entries []string, form func(string) string) []string {
 	if entries == nil {
 		return nil
@@ -150,7 +151,7 @@ func each(entries []string, form func(string) string) []string {
 	return slices.Compact(mapped)
 }
 
-// hostForm returns the normal text of a checked host entry.
+// hostForm returns the normal form of a host entry that passed checkHost.
 func hostForm(entry string) string {
 	e, err := normal.ParseHostEntry(entry)
 	if err != nil {
@@ -176,7 +177,7 @@ type StoredPolicy struct {
 	Rules    Rules
 }
 
-// ReadPolicy reads the canonical bytes of an activated policy with its version.
+// ReadPolicy reads an activated policy, with its version, from its canonical bytes.
 func ReadPolicy(canonical []byte) (StoredPolicy, error) {
 	var p statedPolicy
 	if err := canon.Check(canonical); err != nil {
@@ -188,8 +189,8 @@ func ReadPolicy(canonical []byte) (StoredPolicy, error) {
 	return StoredPolicy{p.PolicyID, p.Version, canon.Hash(p.canonical), p.rules}, nil
 }
 
-// WithVersion adds the version of its activation to a draft's canonical bytes and returns their
-// hash, the policyHash of decisions.
+// WithVersion adds the version that the activation assigns to the canonical bytes of a draft. It
+// returns the canonical bytes and their hash, which is the policyHash of decisions.
 func WithVersion(draft []byte, version int64) (canonical []byte, hash string, err error) {
 	var members map[string]jsontext.Value
 	if err := json.Unmarshal(draft, &members); err != nil {

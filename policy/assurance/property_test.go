@@ -28,7 +28,7 @@ var (
 	thresholds = []string{"medium", "high", "critical"}
 )
 
-// members of a policy, as JSON texts.
+// drawPolicy draws the members of a policy, as JSON texts by name.
 func drawPolicy(t *rapid.T, name string) map[string]string {
 	p := map[string]string{}
 	lists := func(member string, from []string) {
@@ -141,8 +141,8 @@ func judge(t *rapid.T, p assurance.StoredPolicy, asserted *assurance.Rules, r as
 	return e
 }
 
-// Whatever a caller asserts, and whether it is refused or not, the decision with
-// it is never milder than without.
+// With an assertion, the decision is never less strict than without it. This holds for every
+// assertion, even for one that Compare refuses.
 func TestAnAssertionNeverWeakens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		active := drawn(t, drawPolicy(t, "active "))
@@ -162,7 +162,8 @@ func TestAnAssertionNeverWeakens(t *testing.T) {
 	})
 }
 
-// An assertion that is not refused and stricter nowhere changes nothing.
+// An assertion that Compare accepts and that is not stricter in any field does not change the
+// decision.
 func TestAnAssertionThatIsNotStricterChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		active := drawn(t, drawPolicy(t, "active "))
@@ -177,7 +178,7 @@ func TestAnAssertionThatIsNotStricterChangesNothing(t *testing.T) {
 	})
 }
 
-// A policy asserted of itself is neither weaker nor stricter.
+// If a caller asserts the active policy itself, the assertion is neither weaker nor stricter.
 func TestAPolicyIsAsStrictAsItself(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		members := drawPolicy(t, "active ")
@@ -189,9 +190,9 @@ func TestAPolicyIsAsStrictAsItself(t *testing.T) {
 	})
 }
 
-// Adding a restriction to a policy never lowers an effect. Two rules speak of
-// the absence of restrictions and fall silent by design: that no rule concerns
-// the protocol, and that a private host is not on a list of allowed ones.
+// A restriction that is added to a policy never makes the effect on a field less strict. The test
+// skips three rules: policy.no_applicable_rule and x402.host.private find that a restriction is
+// missing, and x402.scheme.unknown is replaced by a stricter rule.
 func TestARestrictionNeverLoosens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		members := drawPolicy(t, "active ")
@@ -201,9 +202,10 @@ func TestARestrictionNeverLoosens(t *testing.T) {
 		after := judge(t, drawn(t, members), nil, r)
 		for _, f := range before.Findings {
 			if f.RuleID == "policy.no_applicable_rule" || f.RuleID == "x402.host.private" || f.RuleID == "x402.scheme.unknown" {
-				continue // scheme.unknown gives way to scheme.not_exact, a deny
+				continue // x402.scheme.not_exact, a deny, replaces x402.scheme.unknown
 			}
-			// A blocked host takes the place of other findings about the host.
+			// Compare by field, because a finding about a blocked host replaces other findings
+			// about the host.
 			if !slices.ContainsFunc(after.Findings, func(g assurance.Finding) bool {
 				return g.Field == f.Field && !worse(f.Effect, g.Effect)
 			}) {
@@ -245,8 +247,8 @@ func restrict(t *rapid.T, members map[string]string) {
 	}
 }
 
-// The same input gives the same bytes, through the record's own form too: a
-// recorded intent and the stored rules are evaluated to the same findings.
+// The same input gives the same bytes. This also holds for a recorded intent and the stored rules,
+// if they are read back from JSON and evaluated again.
 func TestARecordedIntentIsEvaluatedAgainToTheSameBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		active := drawn(t, drawPolicy(t, "active "))
@@ -289,7 +291,7 @@ func TestARecordedIntentIsEvaluatedAgainToTheSameBytes(t *testing.T) {
 	})
 }
 
-// Parsers are total and never repeat what they refuse.
+// FuzzParse checks that no parser panics.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"protocol":"x402","idempotencyKey":"k","subject":{"runId":"r"},"policy":{"policyId":"p","version":1},"intent":{"resourceUrl":"https://a.example","method":"GET"}}`))
 	f.Add([]byte(`{"protocol":"mcp","idempotencyKey":"k","subject":{"runId":"r"},"intent":{"serverId":"s","toolName":"t","toolArguments":null}}`))
@@ -307,8 +309,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Evidence that a rule asks for and that is not there is never allowed, whatever
-// else the policy and the intent say.
+// If the policy requires a member as evidence and the intent does not have it, the decision is
+// never allow, whatever else policy and intent contain.
 func TestMissingEvidenceIsNeverAllowed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rules := []struct{ member, value, protocol, needs string }{

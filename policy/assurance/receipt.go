@@ -10,7 +10,7 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// Outcomes of an execution, and the conclusions of a receipt.
+// Values of outcome, the result of an execution, and of conformance, the result of Conform.
 const (
 	Fulfilled = "fulfilled"
 	Failed    = "failed"
@@ -21,8 +21,8 @@ const (
 	Violation    = "violation"
 )
 
-// ReceiptInput is the request of POST /api/assurance/receipts, from which its published schema
-// is made. ParseReceipt checks requests.
+// ReceiptInput is the request of POST /api/assurance/receipts. The published schema is made from
+// this type; ParseReceipt checks the requests.
 type ReceiptInput struct {
 	DecisionID         string   `json:"decisionId" jsonschema:"minLength=1"`
 	DecisionRecordHash string   `json:"decisionRecordHash" jsonschema:"minLength=1" jsonschema_description:"integrity.recordHash of the decision."`
@@ -36,15 +36,15 @@ type ReceiptInput struct {
 	ResponseBodyHash   string   `json:"responseBodyHash,omitempty" jsonschema:"pattern=^[a-f0-9]{64}$"`
 }
 
-// ReceiptRequest is a request that was read.
+// ReceiptRequest is a request that was read and checked.
 type ReceiptRequest struct {
 	ReceiptInput
-	Observed  time.Time // zero if not claimed
+	Observed  time.Time // time of observedAt; zero if absent
 	Canonical []byte
 }
 
-// ParseReceipt reads a request strictly. It returns a *policy.Error for the first problem in
-// document order.
+// ParseReceipt reads a request strictly. It returns a *policy.Error for the first problem in the
+// order of the text.
 func ParseReceipt(text []byte) (ReceiptRequest, error) {
 	var r ReceiptRequest
 	err := parse(text, []field{
@@ -86,34 +86,35 @@ type ReceiptFinding struct {
 	Message string `json:"message"`
 }
 
-// Decided is what a receipt is compared with: the decision, and the approval if there is one.
+// Decided contains the values that Conform compares a receipt with: the decision, and its
+// approval, if there is one.
 type Decided struct {
 	Decision   string
 	IssuedAt   time.Time
 	ValidUntil time.Time // zero if the decision is not allow
 	Approval   *Approved
 
-	// Stopped is when a policy that denies the action was activated, after the decision and its
-	// approval if there is one; zero if never.
+	// Stopped is the time at which a policy that denies the action was activated, if that was
+	// after the decision and after its approval; otherwise zero.
 	Stopped time.Time
 }
 
-// Approved is the recorded verdict of a person.
+// Approved is the recorded verdict of a person on a decision.
 type Approved struct {
 	ApprovalID           string
 	Verdict              string // approved or rejected
 	IssuedAt, ValidUntil time.Time
 }
 
-// Conformance is the result of comparing evidence with a decision.
+// Conformance is the result of Conform.
 type Conformance struct {
-	Is       string // conforming, inconclusive or violation: that of the worst finding
+	Is       string // conforming, inconclusive or violation: the worst effect of the findings
 	Findings []ReceiptFinding
-	Late     bool // more than 24 h after the end of the decision's validity
+	Late     bool // true if the receipt arrived more than lateAfter after the decision's expiry, or its issue if it is not allow
 }
 
-// Conform compares evidence that arrives now with a decision. It refuses nothing, because
-// evidence of a violation is the most valuable.
+// Conform compares a receipt that arrives at the time received with a decision. It never refuses a
+// receipt: evidence of a violation must be recorded too.
 func Conform(d Decided, r ReceiptRequest, received time.Time) Conformance {
 	c := &conformer{Conformance{Is: Conforming, Findings: []ReceiptFinding{}}}
 	observed := r.Observed
@@ -154,7 +155,7 @@ func grade(effect string) int {
 	return max(0, slices.Index([]string{Conforming, Inconclusive, Violation}, effect))
 }
 
-// executed compares an execution, successful or not, with the decision.
+// executed adds the findings about an action that was executed, with success or not.
 func (c *conformer) executed(d Decided, observed time.Time) {
 	until := d.ValidUntil
 	switch {
@@ -194,7 +195,7 @@ func (c *conformer) response(r ReceiptRequest) {
 	}
 }
 
-// ReceiptRecord is the statement of a signed receipt.
+// ReceiptRecord is the signed record of a receipt.
 type ReceiptRecord struct {
 	Schema             string           `json:"schema"`
 	ReceiptID          string           `json:"receiptId"`
@@ -208,7 +209,7 @@ type ReceiptRecord struct {
 	Conformance        string           `json:"conformance" jsonschema:"enum=conforming,enum=violation,enum=inconclusive"`
 	Findings           []ReceiptFinding `json:"findings"`
 	SettlementID       *string          `json:"settlementId" jsonschema:"nullable"`
-	ObservedAt         *string          `json:"observedAt" jsonschema:"nullable"` // as claimed
+	ObservedAt         *string          `json:"observedAt" jsonschema:"nullable"` // as sent by the executor
 	ReceivedAt         string           `json:"receivedAt" jsonschema:"format=date-time"`
 	Late               bool             `json:"late"`
 	EvidenceHashes     []string         `json:"evidenceHashes"`
@@ -218,13 +219,13 @@ type ReceiptRecord struct {
 	SubmittedBy        Submitter        `json:"submittedBy"`
 }
 
-// Submitter is who submitted the evidence: a token, or a member in a session.
+// Submitter identifies who submitted the receipt: an API token, or a member in a browser session.
 type Submitter struct {
 	TokenID  string `json:"tokenId,omitempty"`
 	MemberID string `json:"memberId,omitempty"`
 }
 
-// Record returns the record of a receipt about a decision.
+// Record returns the record of a receipt for a decision.
 func (r ReceiptRequest) Record(receiptID, orgID string, d Decided, c Conformance, received time.Time, by Submitter) ReceiptRecord {
 	record := ReceiptRecord{
 		Schema: ReceiptSchema, ReceiptID: receiptID, OrgID: orgID, DecisionID: r.DecisionID,

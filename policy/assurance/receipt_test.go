@@ -25,7 +25,8 @@ func receipt(t testing.TB, members string) assurance.ReceiptRequest {
 	return r
 }
 
-// Every row of the contract's table of receipts, with its boundaries.
+// TestConformance has every row of the contract's table of receipts, with the boundaries of each
+// time limit.
 func TestConformance(t *testing.T) {
 	allow := assurance.Decided{Decision: "allow", IssuedAt: issued, ValidUntil: issued.Add(15 * time.Minute)}
 	deny := assurance.Decided{Decision: "deny", IssuedAt: issued}
@@ -158,7 +159,7 @@ func TestRefusalsOfApprovals(t *testing.T) {
 	}
 }
 
-// The executor's check accepts only the same call under a valid decision.
+// MayExecute accepts only the call that was decided about, and only under a valid decision.
 func TestMayExecute(t *testing.T) {
 	r := decision(t, "x402", weather)
 	until := canon.Stamp(issued.Add(assurance.ValidFor))
@@ -244,7 +245,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// A draft is frozen in its canonical bytes; activation only adds the version.
+// Activation adds the version to the canonical bytes of a draft and changes nothing else.
 func TestVersionIsAddedToTheDraft(t *testing.T) {
 	draft, err := assurance.Lint([]byte(` {"requireHttps": true, "policyId": "p", "maxUsdPerTransaction": 5.0} `))
 	if err != nil {

@@ -14,12 +14,13 @@ import (
 	"github.com/countersign/countersign/policy/assurance"
 )
 
-// types are all the annotations of the recipe, for a node that does not take them
-// off itself.
+// types matches the type annotations of the recipe. The test removes them, because old versions of
+// node do not.
 var types = regexp.MustCompile(`: (string|unknown|Record<string, unknown>)`)
 
-// The executor's recipe in two other languages gives a call in normal form the
-// same hash, and a call in another spelling another one: it is not made.
+// For a call in normal form, the recipes in Python and TypeScript compute the same hash as this
+// package. For another spelling they compute another hash, so an executor that uses a recipe does
+// not make that call.
 func TestTheRecipeInOtherLanguages(t *testing.T) {
 	module := filepath.Join(t.TempDir(), "actionHash.mjs")
 	text, err := os.ReadFile("testdata/recipe/actionHash.ts")

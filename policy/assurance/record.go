@@ -9,7 +9,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Schemas of the records, and their payload types in the signature.
+// Schemas of the records, and the payload types of their signatures.
 const (
 	DecisionSchema = "svc-assurance-decision-v1"
 	ReceiptSchema  = "svc-assurance-receipt-v1"
@@ -20,15 +20,16 @@ const (
 	ApprovalType = "application/vnd.svc.approval.v1+json"
 )
 
-// DecisionRecord is the statement of a signed decision. It changes only with a new schema. The
-// order of the members does not matter, because it is signed in canonical form.
+// DecisionRecord is the signed record of a decision. Its members change only together with a new
+// schema name. Their order in this type does not matter, because the record is signed in canonical
+// form.
 type DecisionRecord struct {
 	Schema              string         `json:"schema"`
 	DecisionID          string         `json:"decisionId"`
 	OrgID               string         `json:"orgId"`
 	Environment         string         `json:"environment" jsonschema:"enum=dev,enum=live"`
 	IssuedAt            string         `json:"issuedAt" jsonschema:"format=date-time"`
-	ValidUntil          *string        `json:"validUntil" jsonschema:"nullable"` // of an allow, otherwise null
+	ValidUntil          *string        `json:"validUntil" jsonschema:"nullable"` // null unless the decision is allow
 	Protocol            string         `json:"protocol" jsonschema:"enum=x402,enum=mcp"`
 	Subject             Subject        `json:"subject"`
 	Intent              jsontext.Value `json:"intent"`
@@ -46,42 +47,43 @@ type DecisionRecord struct {
 	Supersedes          *string        `json:"supersedes" jsonschema:"nullable"` // always null
 }
 
-// RecordPolicy names the policy on which a decision is based.
+// RecordPolicy names the policy under which the decision was made.
 type RecordPolicy struct {
 	PolicyID          string    `json:"policyId"`
 	Version           int64     `json:"version"`
 	PolicyHash        string    `json:"policyHash"`
-	ActivatedSequence int64     `json:"activatedSequence"` // of its activation, in the organization's chain
+	ActivatedSequence int64     `json:"activatedSequence"` // sequence number of the activation in the organization's chain
 	Asserted          *Asserted `json:"asserted" jsonschema:"nullable"`
 }
 
-// Asserted is the caller's assertion, and the fields in which it is stricter.
+// Asserted contains the hash of the caller's assertion and the fields in which it is stricter than
+// the active policy.
 type Asserted struct {
 	PolicyHash     string   `json:"policyHash"`
 	StricterFields []string `json:"stricterFields"`
 }
 
-// RecordApproval reports whether a person must approve. The decision itself never includes an
-// approval, which is a separate record.
+// RecordApproval reports whether a person must approve the action. A decision record never
+// contains the approval, which is a separate record.
 type RecordApproval struct {
 	Required              bool    `json:"required" jsonschema_description:"Whether a person must approve first. GET /api/assurance/decisions/{decisionId}/approval returns the approval."`
 	ApprovalID            *string `json:"approvalId" jsonschema:"nullable" jsonschema_description:"Always null: the approval is a separate record."`
 	HumanApprovalIncluded bool    `json:"humanApprovalIncluded"` // always false
 }
 
-// Ruling contains everything from which a decision record is made.
+// Ruling contains all values from which a decision record is made.
 type Ruling struct {
 	DecisionID, OrgID, Environment string
 	IssuedAt                       time.Time
-	ClockAdjusted                  bool // the clock was behind the organization's last record
+	ClockAdjusted                  bool // true if the node's clock was behind the organization's last record
 	Request                        DecisionRequest
 	Policy                         StoredPolicy
 	ActivatedSequence              int64
-	Stricter                       []string // fields in which the assertion is stricter, if there is one
+	Stricter                       []string // fields in which the assertion is stricter; nil without an assertion
 	Evaluation                     Evaluation
 }
 
-// Record returns the record of a ruling.
+// Record returns the decision record of a ruling.
 func (r Ruling) Record() (DecisionRecord, error) {
 	binding, err := Binding{
 		OrgID: r.OrgID, DecisionID: r.DecisionID, Decision: r.Evaluation.Decision,
@@ -114,8 +116,8 @@ func (r Ruling) Record() (DecisionRecord, error) {
 	return record, nil
 }
 
-// Findings returns the findings of an evaluation, with clock.adjusted added if the time of the
-// record is not that of the node's clock.
+// Findings returns the findings of an evaluation. If clockAdjusted is true, it adds the finding
+// clock.adjusted: the time of the record is not that of the node's clock.
 func Findings(e Evaluation, clockAdjusted bool) []Finding {
 	if !clockAdjusted {
 		return e.Findings
@@ -124,8 +126,8 @@ func Findings(e Evaluation, clockAdjusted bool) []Finding {
 		Message: "the clock was behind the last record", Expected: "not before the last record", Actual: "raised to it"}}, e.Findings...))
 }
 
-// ClockAdjusted is the only finding that the engine does not make.
+// ClockAdjusted is the id of the only finding of a decision that the engine does not make.
 const ClockAdjusted = "clock.adjusted"
 
-// ReadStamp reads a time of a record.
+// ReadStamp parses a time of a record.
 func ReadStamp(text string) (time.Time, error) { return time.Parse(time.RFC3339Nano, text) }

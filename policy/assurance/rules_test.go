@@ -21,8 +21,8 @@ import (
 //go:embed testdata/*.txtar
 var testdata embed.FS
 
-// cases reads a case file. Unlike policytest.Cases it keeps numbers as they are
-// written: amounts beyond a double's digits matter here.
+// cases reads a case file. Unlike policytest.Cases it keeps the digits of numbers as written,
+// because some amounts have more digits than a float64.
 func cases(t testing.TB, file string) []policytest.Case {
 	t.Helper()
 	archive, err := testdata.ReadFile("testdata/" + file)
@@ -68,7 +68,7 @@ func merge(t testing.TB, base, patch []byte) []byte {
 	return text
 }
 
-// parts of a case, and the request they make.
+// request reads a case and returns its decision request and its active policy.
 func request(t testing.TB, body []byte) (assurance.DecisionRequest, jsontext.Value, error) {
 	t.Helper()
 	var c struct {
@@ -110,9 +110,9 @@ func evaluate(t testing.TB, r assurance.DecisionRequest, active []byte) (assuran
 	return e, stricter, nil
 }
 
-// told is an evaluation in the words of the case files: the rules that spoke,
-// with "/info" or "/needs_review" behind those that are not the worst, and
-// "/assertion" behind those the assertion added.
+// told formats an evaluation as the case files do: the decision and the rules that made findings.
+// "/info" or "/needs_review" follows a rule whose effect is not the decision, "/assertion" a rule
+// of the caller's assertion.
 func told(e assurance.Evaluation, stricter []string) string {
 	text := e.Decision + ":"
 	for _, f := range e.Findings {
@@ -188,8 +188,8 @@ func TestAssertions(t *testing.T) {
 	}
 }
 
-// Lists of a policy and of an assertion may have a thousand entries each. What is
-// in normal form is not brought there again for every pair: that took seconds.
+// Lists of a policy and of an assertion may have a thousand entries each. Comparing them must not
+// normalize the entries again for each pair, which took seconds. The test counts allocations.
 func TestLongListsCostLittle(t *testing.T) {
 	var active, asserted []string
 	for i := range 1000 {

@@ -5,8 +5,8 @@ import "embed"
 //go:embed starters/*.json
 var starterFiles embed.FS
 
-// Starter is a starter policy. Its hosts, servers and addresses are examples to be replaced
-// before its activation.
+// Starter is a policy to start from. Its hosts, servers and addresses are examples that the author
+// replaces before activation.
 type Starter struct{ Name, About string }
 
 // Starters lists the starter policies.
@@ -18,7 +18,7 @@ func Starters() []Starter {
 	}
 }
 
-// Text returns the starter's JSON. ok is false if there is no such starter.
+// Text returns the JSON of the starter policy. ok is false if there is none with this name.
 func (s Starter) Text() (text string, ok bool) {
 	content, err := starterFiles.ReadFile("starters/" + s.Name + ".json")
 	return string(content), err == nil

@@ -6,7 +6,7 @@ import (
 	"github.com/countersign/countersign/policy/assurance"
 )
 
-// TestStartersCanBeDrafted: what we propose is what we accept.
+// Lint accepts every starter policy that we offer.
 func TestStartersCanBeDrafted(t *testing.T) {
 	for _, s := range assurance.Starters() {
 		text, ok := s.Text()

@@ -6,12 +6,13 @@ import (
 	"net/url"
 )
 
-// maxTarget is the number of characters of a target, so that it fits into an index.
+// maxTarget is the largest length of a target in characters, so that it fits into a database
+// index.
 const maxTarget = 120
 
-// Target returns what similar actions have in common: the host that is paid, or the server and
-// the tool that is called. A longer name is cut, and a hash of the full name is added, so that
-// two names have the same target only if they are equal.
+// Target returns the name under which similar actions are grouped: the host that is paid, or the
+// server and the tool that is called. A longer name is cut and gets a hash of the full name, so
+// that different names have different targets.
 func Target(protocol string, n Intent) string {
 	target := n.ServerID + "/" + n.ToolName
 	if protocol == X402 {
@@ -27,8 +28,9 @@ func Target(protocol string, n Intent) string {
 	return target
 }
 
-// USD returns the amount of an action in US dollars as an exact decimal, or an empty text if it
-// is not known. The units of a known asset count before the amount that the caller states.
+// USD returns the amount of an action in US dollars as an exact decimal, or "" if the amount is
+// unknown. It prefers the converted units of a known asset to the amount in dollars that the
+// caller states.
 func USD(n Intent) string {
 	switch {
 	case n.AmountUnitsInUSD != "":

@@ -1,20 +1,19 @@
-// Package attest makes the statement of a signed attestation of one agent action, an x402
-// payment or an MCP tool call: which action it was, bound by a hash over the exact intent, and
-// what the caller's policy says about it.
+// Package attest makes the statement of a signed attestation of one agent action, an x402 payment
+// or an MCP tool call. The statement says which action it was, with a hash over the exact intent,
+// and what the verdict under the caller's policy is.
 //
 // The binding hash is
 //
 //	sha256hex(C({"actionBindingVersion":"svc-action-v1","intent":INTENT,"protocol":PROTOCOL}))
 //
-// where C is svc-stable-json-v1 and INTENT is the intent as sent without members
-// that are null. For protocol mcp and {"serverId":"files","toolName":"read",
-// "declaredRisk":"low"} it is
+// where C is svc-stable-json-v1 and INTENT is the intent as sent without members that are null.
+// For protocol mcp and {"serverId":"files","toolName":"read", "declaredRisk":"low"} it is
 // b78e67aa7388fcb7559d1d96e9e8e37829646a8df5d15eaa995b1c1704adcc34 .
 //
-// This package signs nothing and uses no clock. Evaluate returns the members that are always
-// the same for the same input (and that outputHash covers). The Record is the Statement of the
-// service's declaration: the signer sets AttestationID and IssuedAt. Tool arguments never enter
-// the record, only their hash.
+// This package signs nothing and uses no clock. Evaluate returns the members that are always the
+// same for the same input; outputHash covers them. The signer gets the Record from
+// Output.Statement, with the id and the time that it passes. The record contains a hash of the
+// tool arguments, never the arguments.
 package attest
 
 import (
@@ -32,15 +31,15 @@ import (
 	"github.com/countersign/countersign/policy/shape"
 )
 
-// BindingVersion is the name of the computation of binding hashes.
+// BindingVersion is the version of the computation of binding hashes, and is part of their input.
 const BindingVersion = "svc-action-v1"
 
-// PayloadType is the type under which a Record is signed.
+// PayloadType is the payload type of the signature of a Record.
 const PayloadType = "application/vnd.svc.attestation.v1+json"
 
-const maxFindings = 500 // per answer, the most severe first
+const maxFindings = 500 // largest number in an answer; the most severe are kept
 
-// Service is assurance/attest.
+// Service is the declaration of assurance/attest.
 var Service = policy.Declare(policy.Service{
 	Name:       "assurance/attest",
 	PriceCents: 5,
@@ -59,17 +58,17 @@ var Service = policy.Declare(policy.Service{
 
 var bounds = normal.BoundsOf[Input]()
 
-// action is a request in normal form.
+// action is a request that was read and checked.
 type action struct {
 	in      Input
-	members map[string]jsontext.Value // the intent as sent, canonical and without nulls
+	members map[string]jsontext.Value // members of the intent as sent, canonical, without those that are null
 	x402    paymentpolicy.Intent
 	mcp     mcpIntent
-	hash    string // of the tool arguments; empty if there are none
+	hash    string // SHA-256 of the tool arguments; empty if there are none
 }
 
-// Evaluate judges and binds one action. Errors: the codes of common rule 0.2, and
-// arguments_hash_mismatch for a toolArgumentsHash that is not the hash of toolArguments.
+// Evaluate judges one action and computes its binding hash. It refuses a request that violates its
+// schema, and a toolArgumentsHash that is not the hash of toolArguments (arguments_hash_mismatch).
 func Evaluate(in Input) (Output, error) {
 	a, err := newAction(in)
 	if err != nil {
@@ -83,7 +82,8 @@ func Evaluate(in Input) (Output, error) {
 	return out, nil
 }
 
-// BindingHash returns the binding hash of an intent (without null members) under a protocol.
+// BindingHash returns the binding hash of an intent under a protocol. The intent must have no null
+// members.
 func BindingHash(protocol string, intent any) (string, error) {
 	canonical, err := canon.Marshal(intent)
 	if err != nil {
@@ -92,9 +92,9 @@ func BindingHash(protocol string, intent any) (string, error) {
 	return bindingHash(protocol, canonical), nil
 }
 
-// bindingHash is BindingHash for a canonical intent.
+// bindingHash is like BindingHash, for an intent in canonical form.
 func bindingHash(protocol string, intent jsontext.Value) string {
-	name, _ := canon.Marshal(protocol) // a string always has a canonical form
+	name, _ := canon.Marshal(protocol) // no error, because every protocol name has a canonical form
 	return canon.Hash(canon.Object(map[string]jsontext.Value{
 		"actionBindingVersion": jsontext.Value(`"` + BindingVersion + `"`), "intent": intent, "protocol": name}))
 }
@@ -113,10 +113,10 @@ func newAction(in Input) (*action, error) {
 	return a, a.readMCP()
 }
 
-// readIntent reads the intent. Its arguments may be most of a megabyte, so they are made
-// canonical once and not parsed again.
+// readIntent stores the canonical members of the intent. The arguments may have most of a
+// megabyte, so their canonical form is computed once, and they are not parsed again.
 func (a *action) readIntent() error {
-	text, err := canon.CanonicalChecked(a.in.Intent.raw) // canon.Decode has checked it
+	text, err := canon.CanonicalChecked(a.in.Intent.raw) // canon.Decode has already checked the text
 	if a.in.Intent.raw == nil {
 		text, err = canon.Marshal(a.in.Intent)
 	}
@@ -130,7 +130,8 @@ func (a *action) readIntent() error {
 	return nil
 }
 
-// readX402 reads the x402 members. paymentpolicy refuses what only it can check (URL, amount).
+// readX402 reads the members of an x402 intent. It leaves the checks of URL and amount to
+// paymentpolicy.
 func (a *action) readX402() error {
 	if err := a.shape(&a.x402); err != nil {
 		return err
@@ -160,8 +161,8 @@ func (a *action) readMCP() error {
 	return nil
 }
 
-// shape reads all members except the arguments into the type of the protocol, which has no
-// others.
+// shape decodes the members of the intent into the type of the protocol. For MCP it omits the
+// arguments, which that type does not have. It refuses members of the other protocol.
 func (a *action) shape(into any) error {
 	members := a.members
 	if _, has := members["toolArguments"]; has && a.in.Protocol == "mcp" {
@@ -187,7 +188,7 @@ func required(pairs ...string) error {
 	return nil
 }
 
-// judge computes the verdict.
+// judge returns the verdict with its findings and the binding hash.
 func (a *action) judge() (Output, error) {
 	var err error
 	hash := bindingHash(a.in.Protocol, canon.Object(a.members))
@@ -212,7 +213,7 @@ func (a *action) judge() (Output, error) {
 	return out, nil
 }
 
-// judgeX402 applies the payment rules to the members of the specification.
+// judgeX402 applies the rules of paymentpolicy to the intent.
 func (a *action) judgeX402() (string, []policy.Finding, error) {
 	decided, err := paymentpolicy.Evaluate(paymentpolicy.Input{Payment: paymentpolicy.Payment{Intent: a.x402}, Policy: a.in.Policy.x402()})
 	if err != nil {
@@ -226,8 +227,8 @@ func (a *action) judgeX402() (string, []policy.Finding, error) {
 	return decided.Decision, findings, nil
 }
 
-// toIntent converts a pointer of the payment rules to the position of the member in this
-// request.
+// toIntent converts a pointer into a request of paymentpolicy to the pointer of the same member in
+// this request.
 func toIntent(path string) string {
 	if rest, ok := strings.CutPrefix(path, "/payment"); ok {
 		return "/intent" + rest
@@ -244,8 +245,8 @@ func moved(err error) error {
 
 var riskLevels = []string{"low", "medium", "high", "critical"}
 
-// judgeMCP applies the rules about tools. Blocked tools are compared without regard to case;
-// allowed tools must match exactly.
+// judgeMCP applies the policy's rules about MCP tools. A blocked tool matches in any case; an
+// allowed tool must match exactly.
 func (a *action) judgeMCP() (string, []policy.Finding) {
 	verdict := "allow"
 	var findings []policy.Finding
@@ -292,7 +293,7 @@ func (a *action) judgeMCP() (string, []policy.Finding) {
 	return verdict, findings
 }
 
-// record returns the statement to be signed, without its id and time.
+// record returns the record to be signed, without id and time.
 func (a *action) record(out Output) Record {
 	r := Record{Protocol: a.in.Protocol, Subject: a.in.Subject, Verdict: out.Verdict, Settlement: a.in.Settlement.folded(), BindingHash: out.BindingHash, FindingIDs: []string{}}
 	if a.in.Policy != nil {
@@ -307,7 +308,7 @@ func (a *action) record(out Output) Record {
 		r.IntentSummary = IntentSummary{ServerID: a.mcp.ServerID, ToolName: a.mcp.ToolName, ArgumentsHash: a.hash}
 		return r
 	}
-	u, _ := normal.ParseURLAnyHost(a.x402.ResourceURL) // it was judged before
+	u, _ := normal.ParseURLAnyHost(a.x402.ResourceURL) // no error, because judgeX402 accepted the URL
 	r.IntentSummary = IntentSummary{Host: u.Host, Method: strings.ToUpper(a.x402.Method), Network: normal.Network(a.x402.Network)}
 	if a.x402.PayTo != "" {
 		r.IntentSummary.PayTo = normal.MaskAddress(a.x402.PayTo)

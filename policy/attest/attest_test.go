@@ -57,7 +57,7 @@ func TestWorkedExample(t *testing.T) {
 	}
 }
 
-// A SHA-256 may be written in upper case: it is compared and recorded in lower case.
+// A caller may send a SHA-256 in upper case. It is compared and recorded in lower case.
 func TestUpperCaseHashes(t *testing.T) {
 	arguments, _ := canon.Canonical([]byte(`{"path":"/tmp"}`))
 	hash := canon.Hash(arguments)
@@ -73,8 +73,8 @@ func TestUpperCaseHashes(t *testing.T) {
 	}
 }
 
-// The hash is over the intent as sent: order and layout do not matter, members
-// that are null are none, nulls inside the arguments stay.
+// The binding hash covers the intent as sent. The order of members and white space do not matter.
+// A null member counts as absent, but a null inside the arguments counts.
 func TestBindingHash(t *testing.T) {
 	base := answer(t, `{"protocol":"mcp","intent":{"serverId":"files","toolName":"read","toolArguments":{"a":null,"b":[1,{}]}}}`).BindingHash
 	canonical := []byte(`{"actionBindingVersion":"svc-action-v1","intent":{"serverId":"files","toolArguments":{"a":null,"b":[1,{}]},"toolName":"read"},"protocol":"mcp"}`)
@@ -97,7 +97,7 @@ func TestBindingHash(t *testing.T) {
 	}
 }
 
-// An intent made by a program binds like the same intent sent.
+// An intent built in Go has the same binding hash as the same intent sent as JSON.
 func TestIntentsMadeInGo(t *testing.T) {
 	out, err := attest.Evaluate(attest.Input{Protocol: "mcp", Intent: &attest.Intent{ServerID: "files", ToolName: "read", ToolArguments: map[string]any{}}})
 	if err != nil || out.BindingHash != answer(t, `{"protocol":"mcp","intent":{"serverId":"files","toolName":"read","toolArguments":{}}}`).BindingHash {
@@ -110,7 +110,7 @@ func TestMCPRules(t *testing.T) {
 	for _, tc := range []struct{ name, patch, want string }{
 		{"server allowed", `{}`, "allow:"},
 		{"no policy", `{"policy":null}`, "needs_review: no_policy"},
-		// Nothing was checked, so nothing is allowed.
+		// no rule was checked, so the verdict is not allow
 		{"a policy without a rule for tools", `{"policy":{"allowedMcpServers":null,"requireHttps":true}}`, "needs_review: no_applicable_rule"},
 		{"server not allowed", `{"policy":{"allowedMcpServers":["Files"]}}`, "deny: mcp_server_not_allowed"},
 		{"no server allowed", `{"policy":{"allowedMcpServers":[]}}`, "deny: mcp_server_not_allowed"},
@@ -157,7 +157,7 @@ func TestX402Rules(t *testing.T) {
 	}
 }
 
-// statement is the record that is to be signed of a request.
+// statement returns the record to be signed for a request.
 func statement(t *testing.T, body string) any {
 	t.Helper()
 	answer, err := attest.Service.Evaluate([]byte(body))
@@ -167,7 +167,7 @@ func statement(t *testing.T, body string) any {
 	return answer.State("", "")
 }
 
-// The bytes of a record are fixed, so that a verifier can check it later.
+// The bytes of a record must not change, because a verifier may check it years later.
 func TestGoldenRecords(t *testing.T) {
 	settled := merged(t, payment, `{"settlement":{"outcome":"failed","settlementId":"s-1","observedAt":"2026-01-02T03:04:05Z","evidenceHashes":["h1"],"responseStatus":500,"responseBodyHash":"`+strings.Repeat("a", 64)+`"}}`)
 	for _, tc := range []struct{ body, want string }{
@@ -190,7 +190,7 @@ func TestGoldenRecords(t *testing.T) {
 	}
 }
 
-// Neither arguments nor query nor whole addresses reach record or answer.
+// Neither the record nor the answer contains arguments, a query or a complete address.
 func TestNoRawInputs(t *testing.T) {
 	call := `{"protocol":"mcp","intent":{"serverId":"files","toolName":"read","toolArguments":{"path":"canaryargument"}}}`
 	for _, body := range []string{call, payment} {
@@ -202,8 +202,8 @@ func TestNoRawInputs(t *testing.T) {
 	}
 }
 
-// The arguments are hashed as text: how they are nested costs nothing more. Before,
-// a tree was built of them, twice for each call, at 40 bytes for each byte sent.
+// The arguments are hashed as text, so nesting costs no additional memory. Earlier each call built
+// a tree of them twice, with 40 bytes of memory per byte sent.
 func TestArgumentsCostTheirLength(t *testing.T) {
 	flat := `"` + strings.Repeat("a", 200_000) + `"`
 	nested := `[` + strings.Repeat(strings.Repeat(`{"a":`, 50)+`0`+strings.Repeat(`}`, 50)+`,`, 200_000/301) + `0]`
@@ -269,7 +269,7 @@ func TestRefusals(t *testing.T) {
 	answer(t, merged(t, call, `{"idempotencyKey":"`+strings.Repeat("k", 200)+`","settlement":{"outcome":"failed","evidenceHashes":["`+strings.Repeat(`a","`, 99)+`a"]}}`))
 }
 
-// Restricting the policy never makes the verdict weaker.
+// A restriction that is added to the policy never makes the verdict less strict.
 func TestRestrictionsNeverWeaken(t *testing.T) {
 	rank := map[string]int{"allow": 0, "needs_review": 1, "deny": 2}
 	rapid.Check(t, func(t *rapid.T) {

@@ -2,8 +2,8 @@ package attest
 
 import "github.com/countersign/countersign/policy"
 
-// documented describes this package's own findings; paymentpolicy declares those of the payment
-// rules.
+// documented describes the findings of this package. Package paymentpolicy describes those of the
+// payment rules.
 func documented() []policy.Rule {
 	return []policy.Rule{
 		{ID: "settlement_not_fulfilled", Example: `{"settlement":{"outcome":"failed"}}`,

@@ -23,8 +23,8 @@ type Input struct {
 	IdempotencyKey string      `json:"idempotencyKey,omitempty" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"The same key and body return the same attestation."`
 }
 
-// Intent has the members of both kinds of action, so that one schema describes them. It keeps
-// the sent text, over which the binding hash is computed.
+// Intent has the members of an x402 payment and of an MCP tool call, so that one schema describes
+// both. It also keeps the text as sent, over which the binding hash is computed.
 type Intent struct {
 	ResourceURL            string   `json:"resourceUrl,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Absolute http or https URL of the purchased resource (x402)."`
 	Method                 string   `json:"method,omitempty" jsonschema:"minLength=1,maxLength=32" jsonschema_description:"HTTP method of the paid request (x402)."`
@@ -49,11 +49,11 @@ type Intent struct {
 	raw jsontext.Value
 }
 
-// plainIntent is Intent without its UnmarshalJSONFrom.
+// plainIntent is Intent without its method UnmarshalJSONFrom.
 type plainIntent Intent
 
-// UnmarshalJSONFrom reads an intent and keeps its text. The arguments may be most of a
-// megabyte, so they stay text and are not parsed into a tree.
+// UnmarshalJSONFrom decodes an intent and keeps its text. It keeps the arguments, which may have
+// most of a megabyte, as text instead of parsing them.
 func (i *Intent) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	var read struct {
 		plainIntent
@@ -74,7 +74,8 @@ func (i *Intent) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return nil
 }
 
-// mcpIntent has only the members of MCP calls; all others are unknown to it.
+// mcpIntent has only the members of an MCP call. Decoding it refuses the members of an x402
+// intent.
 type mcpIntent struct {
 	ServerID          string `json:"serverId"`
 	ServerURL         string `json:"serverUrl"`
@@ -83,14 +84,14 @@ type mcpIntent struct {
 	DeclaredRisk      string `json:"declaredRisk"`
 }
 
-// Subject says on whose behalf the action is taken.
+// Subject names who acts, in which run and for what purpose.
 type Subject struct {
 	RunID   string `json:"runId" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"Id of the run in which the agent acts."`
 	AgentID string `json:"agentId,omitempty" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"Id of the agent."`
 	Purpose string `json:"purpose,omitempty" jsonschema:"minLength=1,maxLength=1000" jsonschema_description:"Why the action is taken."`
 }
 
-// Policy is the specification's policy table.
+// Policy is the caller's policy for x402 payments and MCP tool calls.
 type Policy struct {
 	PolicyID                 string   `json:"policyId" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"Name of the policy."`
 	Version                  int      `json:"version" jsonschema:"minimum=1,maximum=9007199254740991" jsonschema_description:"Version of the policy, counted from 1."`
@@ -110,11 +111,11 @@ type Policy struct {
 	ReviewMCPRiskAtOrAbove   string   `json:"reviewMcpRiskAtOrAbove,omitempty" jsonschema:"enum=medium,enum=high,enum=critical" jsonschema_description:"A declaredRisk at or above this level needs a review by a person."`
 }
 
-// RefusesNull tells the schemas made from a policy that none of its members may be null,
-// because many programs write null for an empty list.
+// RefusesNull is a marker: a schema that is made from a type with this method does not allow null
+// for any member, because many programs write null for an empty list.
 func (Policy) RefusesNull() {}
 
-// x402 returns the part of the policy about payments.
+// x402 returns the rules of the policy for payments.
 func (p *Policy) x402() *paymentpolicy.Policy {
 	if p == nil {
 		return nil
@@ -127,7 +128,7 @@ func (p *Policy) x402() *paymentpolicy.Policy {
 	}
 }
 
-// Settlement is the result that the caller observed.
+// Settlement is the result of the action, as the caller observed it.
 type Settlement struct {
 	Outcome          string   `json:"outcome" jsonschema:"minLength=1,enum=fulfilled,enum=failed,enum=rejected" jsonschema_description:"Result of the action."`
 	SettlementID     string   `json:"settlementId,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Id of the settlement."`
@@ -137,7 +138,7 @@ type Settlement struct {
 	ResponseBodyHash string   `json:"responseBodyHash,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-fA-F0-9]{64}$" jsonschema_description:"SHA-256 of the body in hexadecimal digits of either case, recorded in lower case."`
 }
 
-// folded returns the settlement with its SHA-256 hashes in lower case.
+// folded returns a copy of the settlement with its SHA-256 hashes in lower case.
 func (s *Settlement) folded() *Settlement {
 	if s == nil {
 		return nil
@@ -153,8 +154,8 @@ func (s *Settlement) folded() *Settlement {
 	return &lower
 }
 
-// Output is the part of the answer that is always the same for the same input. The signer adds
-// the signed members (record, integrity, verifyUrl, receipt).
+// Output is the part of the answer that is always the same for the same input. The signer adds the
+// members record, integrity, verifyUrl and receipt.
 type Output struct {
 	Verdict              string           `json:"verdict" jsonschema:"enum=allow,enum=deny,enum=needs_review" jsonschema_description:"The strictest result: deny, then needs_review, then allow."`
 	BindingHash          string           `json:"bindingHash" jsonschema:"pattern=^[a-f0-9]{64}$" jsonschema_description:"SHA-256 of the canonical intent, null members left out, with its protocol."`
@@ -162,10 +163,10 @@ type Output struct {
 	Findings             []policy.Finding `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 	FindingsTruncated    bool             `json:"findingsTruncated,omitzero" jsonschema_description:"True if there were more than 500 findings; the most severe are kept."`
 
-	record Record // to be signed, without its id and time
+	record Record // the record to be signed, without id and time
 }
 
-// Statement returns the Record to be signed.
+// Statement returns the Record to be signed, with id and time.
 func (o Output) Statement(id, issuedAt string) any {
 	o.record.AttestationID, o.record.IssuedAt = id, issuedAt
 	return o.record
@@ -174,9 +175,9 @@ func (o Output) Statement(id, issuedAt string) any {
 // ReceiptDecision returns the decision that the signed receipt repeats.
 func (o Output) ReceiptDecision() string { return o.Verdict }
 
-// Record is the attestation that is signed. Members may be added; none may be renamed, moved or
-// removed. AttestationID and IssuedAt are empty until the signer sets them. No number in it has
-// a fraction.
+// Record is the attestation that is signed. Members may be added to the type, but none may be
+// renamed, moved or removed. AttestationID and IssuedAt are empty until Statement sets them. No
+// number in a record has a fraction.
 type Record struct {
 	AttestationID string        `json:"attestationId" jsonschema_description:"Id of the attestation."`
 	Protocol      string        `json:"protocol" jsonschema_description:"Kind of action."`
@@ -190,7 +191,7 @@ type Record struct {
 	BindingHash   string        `json:"bindingHash" jsonschema_description:"SHA-256 of the canonical intent, null members left out, with its protocol."`
 }
 
-// IntentSummary identifies the action, without path, query or arguments.
+// IntentSummary identifies the action without its path, query and arguments.
 type IntentSummary struct {
 	Host          string `json:"host,omitempty" jsonschema_description:"Host that is paid (x402)."`
 	Method        string `json:"method,omitempty" jsonschema_description:"HTTP method (x402)."`
@@ -201,7 +202,7 @@ type IntentSummary struct {
 	ArgumentsHash string `json:"argumentsHash,omitempty" jsonschema_description:"SHA-256 of the canonical arguments (mcp)."`
 }
 
-// PolicyRef names the policy of the verdict.
+// PolicyRef names the policy under which the verdict was made.
 type PolicyRef struct {
 	PolicyID string `json:"policyId" jsonschema_description:"Name of the policy."`
 	Version  int    `json:"version" jsonschema_description:"Version of the policy, counted from 1."`

@@ -1,23 +1,24 @@
-// Package bond analyzes a bond (price or yield, durations, convexity, calls) or,
-// where a principal is sent, a level-payment loan with its schedule.
+// Package bond analyzes a bond (price or yield, durations, convexity, calls) or, if the request
+// has a principal, a level-payment loan with its schedule.
 //
-// A bond's dirty price at yield y with f coupons a year is the sum over its flows
-// of CF_k / (1 + y/f)^(k-1+w), where w is the part of the current coupon period
-// that is left: the street convention. With one coupon left it is
-// CF / (1 + w*y/f), simple interest, unless lastPeriod is compound. An irregular first
-// or last period is laid over notional regular ones and pays, and counts, its parts of
-// them. The clean price is the dirty price less accrued interest. For 4.25 % semi-annual, settled
-// 2025-05-20, due 2031-11-15, at 3.91 %: dirty 101.988602632, clean 101.930858067.
-// The formulas are those of the ISMA (Stigum and Robinson 1996, "Money Market and
-// Bond Calculations"; Fabozzi, "Bond Markets, Analysis and Strategies") and, for the
-// last period and irregular ones, those of SIFMA's Standard Securities Calculation
-// Methods, which spreadsheets use.
+// At yield y with f coupons a year, a bond's dirty price is the sum over its flows of CF_k / (1 +
+// y/f)^(k-1+w), where w is the remaining part of the current coupon period (the street
+// convention). With one coupon left it is CF / (1 + w*y/f), simple interest, unless lastPeriod is
+// compound. An irregular first or last period is divided into notional regular periods; its coupon
+// and its length are the sums of its parts of them. The clean price is the dirty price less
+// accrued interest. For 4.25 % semi-annual, settled 2025-05-20, due 2031-11-15, at 3.91 %: dirty
+// 101.988602632, clean 101.930858067.
 //
-// A loan's payment is (P - B*(1+i)^-n)*i / (1 - (1+i)^-n) with i = annualRate/12;
-// its schedule is in cents, every interest rounded half to even. 18500 at 6.49 %
-// over 36 months is 566.92 a month and 566.98 in the last.
+// The formulas are those of the ISMA (Stigum and Robinson 1996, "Money Market and Bond
+// Calculations"; Fabozzi, "Bond Markets, Analysis and Strategies"). For the last period and
+// irregular periods they are those of SIFMA's Standard Securities Calculation Methods, which
+// spreadsheets use.
 //
-// Rates are annual decimals, prices are money for the original face value.
+// A loan's payment is (P - B*(1+i)^-n)*i / (1 - (1+i)^-n) with i = annualRate/12. Its schedule is
+// in cents, and every interest amount is rounded half to even. 18500 at 6.49 % over 36 months is
+// 566.92 a month and 566.98 in the last month.
+//
+// Rates are annual decimals. Prices are amounts of money for the original face value.
 package bond
 
 import (
@@ -41,7 +42,7 @@ var Service = policy.Declare(policy.Service{
 	Charts:     charts,
 }, Evaluate)
 
-// Input is a bond or a loan; members of both exclude each other.
+// Input is a bond or a loan. A request must not have members of both.
 type Input struct {
 	policy.Common
 	Mode *string `json:"mode,omitempty" jsonschema:"enum=bond,enum=loan" jsonschema_description:"Optional; must agree with the other members. With principal it is a loan, else a bond."`
@@ -80,25 +81,26 @@ type Input struct {
 	IncludeSchedule     *bool    `json:"includeSchedule,omitempty" jsonschema:"default=true" jsonschema_description:"False leaves the schedule empty."`
 }
 
-// CouponStep is a new coupon rate for the periods that start on or after a coupon date.
+// CouponStep is a new coupon rate for the periods that start on or after FromDate, a coupon date.
 type CouponStep struct {
 	FromDate   string  `json:"fromDate" jsonschema:"format=date" jsonschema_description:"A coupon date before maturity, YYYY-MM-DD."`
 	CouponRate float64 `json:"couponRate" jsonschema:"minimum=0,maximum=1" jsonschema_description:"Nominal annual coupon as a decimal."`
 }
 
-// Amortization is principal repaid on a coupon date.
+// Amortization is principal that is repaid on a coupon date.
 type Amortization struct {
 	Date   string  `json:"date" jsonschema:"format=date" jsonschema_description:"A coupon date before maturity, YYYY-MM-DD; gone already if on or before settlement."`
 	Amount float64 `json:"amount" jsonschema:"exclusiveMinimum=0,maximum=1000000000000" jsonschema_description:"Principal repaid, in currency."`
 }
 
-// Call is a day on which the issuer, or of a put the holder, may end the bond.
+// Call is a day on which the issuer may end the bond at a price. In a put schedule the holder may
+// do so.
 type Call struct {
 	Date  string  `json:"date" jsonschema:"format=date" jsonschema_description:"A coupon date, YYYY-MM-DD."`
 	Price float64 `json:"price" jsonschema:"exclusiveMinimum=0,maximum=1000000000000" jsonschema_description:"Paid in addition to the coupon of that day, in currency for the original faceValue; replaces all later flows and that day's amortization."`
 }
 
-// Output is the analysis: the members of Bond or those of Loan, by mode.
+// Output is the analysis. It has the members of Bond or those of Loan, depending on Mode.
 type Output struct {
 	Mode string `json:"mode" jsonschema:"enum=bond,enum=loan" jsonschema_description:"Which of the two it is."`
 	*Bond
@@ -106,7 +108,7 @@ type Output struct {
 	Findings []policy.Finding `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }
 
-// Bond is the part of the answer that a bond has. Prices are for the original face value.
+// Bond contains the members of the answer for a bond. Prices are for the original face value.
 type Bond struct {
 	CleanPrice           float64    `json:"cleanPrice" jsonschema_description:"Price without accrued interest."`
 	DirtyPrice           float64    `json:"dirtyPrice" jsonschema_description:"Price with accrued interest: what is paid."`
@@ -143,7 +145,7 @@ type CashFlow struct {
 	PresentValue   float64 `json:"presentValue" jsonschema_description:"Total times discount factor."`
 }
 
-// Loan is the part of the answer that a loan has. Amounts are exact to the cent.
+// Loan contains the members of the answer for a loan. Amounts are exact to the cent.
 type Loan struct {
 	MonthlyPayment      money.Cents `json:"monthlyPayment" jsonschema_description:"Level payment, rounded to the cent."`
 	UnroundedPayment    float64     `json:"unroundedPayment" jsonschema_description:"Level payment before rounding."`
@@ -167,10 +169,10 @@ type Payment struct {
 	Balance   money.Cents `json:"balance" jsonschema_description:"Owed afterwards."`
 }
 
-// Evaluate analyzes one bond or loan. It refuses with missing_field,
-// mutually_exclusive, invalid_enum, invalid_date, inconsistent_input,
-// too_many_items, out_of_range (an input, or a result canonical JSON cannot carry
-// exactly) and yield_not_found.
+// Evaluate analyzes one bond or loan. The codes of its errors are missing_field,
+// mutually_exclusive, invalid_enum, invalid_date, inconsistent_input, too_many_items,
+// yield_not_found, and out_of_range (for an input, or for a result that JSON cannot represent
+// exactly).
 func Evaluate(in Input) (Output, error) {
 	if in.Principal == nil {
 		if in.Mode != nil && *in.Mode == "loan" {
@@ -184,13 +186,14 @@ func Evaluate(in Input) (Output, error) {
 	return evaluateLoan(in)
 }
 
-// given is one optional member and whether it is there.
+// given says whether an optional member is present.
 type given struct {
 	path string
 	is   bool
 }
 
-// exclude refuses the first member that is there.
+// exclude refuses the first of the members that is present, because it cannot be combined with
+// other.
 func exclude(c *money.Check, other string, members ...given) {
 	for _, m := range members {
 		if m.is {

@@ -38,11 +38,11 @@ func evaluate(t policytest.TB, in bond.Input) bond.Output {
 	return policytest.Must(t, bond.Evaluate, in)
 }
 
-// near allows the last of 12 digits to differ.
+// near reports whether two numbers agree to 12 digits. The last digit may differ by one.
 func near(got, want float64) bool { return math.Abs(got-want) <= 1.2e-11*math.Abs(want) }
 
 func ExampleEvaluate() {
-	// The example of PRICE in the Excel manual, where it is 94.63436.
+	// the example of PRICE in the Excel manual, which gives 94.63436
 	settlement, maturity, dayCount := "2008-02-15", "2017-11-15", "30/360-US"
 	coupon, yield := 0.0575, 0.065
 	out, err := bond.Evaluate(bond.Input{
@@ -87,7 +87,7 @@ func TestBondsAgainstAnotherComputation(t *testing.T) {
 	}
 }
 
-// The example of the contract, digit by digit, through the whole service.
+// The service gives the example of the contract, digit by digit.
 func TestWorkedExample(t *testing.T) {
 	got := policytest.Members(t, bond.Service, bond.Service.Example)
 	for name, want := range map[string]any{
@@ -106,9 +106,9 @@ func TestWorkedExample(t *testing.T) {
 	}
 }
 
-// Excel manual: DURATION of 8 % at 9 % from 2018-07-01 to 2048-01-01 is
-// 10.9191453; MDURATION from 2008-01-01 to 2016-01-01 is 5.73567; YIELD of
-// 5.75 % at 95.04287 from 2008-02-15 to 2016-11-15 is 6.5 %.
+// The examples of the Excel manual: DURATION of 8 % at 9 % from 2018-07-01 to 2048-01-01 is
+// 10.9191453; MDURATION from 2008-01-01 to 2016-01-01 is 5.73567; YIELD of 5.75 % at 95.04287 from
+// 2008-02-15 to 2016-11-15 is 6.5 %.
 func TestSpreadsheetManualExamples(t *testing.T) {
 	out := evaluate(t, bondCase{coupon: 0.08, frequency: 2, settlement: "2018-07-01", maturity: "2048-01-01", yield: 0.09, face: 100, dayCount: "ACT/ACT-ICMA"}.input())
 	if math.Abs(out.MacaulayDuration-10.9191453) > 5e-8 {
@@ -125,8 +125,8 @@ func TestSpreadsheetManualExamples(t *testing.T) {
 	}
 }
 
-// Values of the manuals of Excel and LibreOffice for ODDFPRICE, ODDFYIELD, ODDLPRICE and
-// ODDLYIELD (support.microsoft.com, "ODDFPRICE function" and the others).
+// The values are those of the Excel and LibreOffice manuals for ODDFPRICE, ODDFYIELD, ODDLPRICE
+// and ODDLYIELD (support.microsoft.com, "ODDFPRICE function" and the others).
 func TestIrregularCouponsOfTheSpreadsheetManuals(t *testing.T) {
 	for members, want := range map[string]struct {
 		member string
@@ -145,9 +145,9 @@ func TestIrregularCouponsOfTheSpreadsheetManuals(t *testing.T) {
 	}
 }
 
-// With one coupon left SIFMA's formula 6 and PRICE of a spreadsheet use simple interest:
-// (100 + C)/(1 + DSC/E*y/f) - C*A/E. An annual 4.2 % note that matures in half a year,
-// at 5 %, is the textbook case: (104.2)/(1 + 0.5*0.05) less half a coupon.
+// With one coupon left, SIFMA's formula 6 and PRICE of a spreadsheet use simple interest: (100 +
+// C)/(1 + DSC/E*y/f) - C*A/E. The textbook case is an annual 4.2 % note that matures in half a
+// year, at 5 %: (104.2)/(1 + 0.5*0.05) less half a coupon.
 func TestLastPeriod(t *testing.T) {
 	const members = `{"couponRate":0.05,"settlementDate":"2025-04-01","maturityDate":"2025-09-30","yieldToMaturity":0.3`
 	price := func(more string) float64 {
@@ -163,7 +163,8 @@ func TestLastPeriod(t *testing.T) {
 	if got, want := policytest.Members(t, bond.Service, half)["dirtyPrice"].(float64), 104.2/1.025; !near(got, want) {
 		t.Errorf("half a year: %v, want %v", got, want)
 	}
-	// The yield inverts the price, and a call on the next coupon date is a last period too.
+	// The yield of a price gives that price again. With a call on the next coupon date, the period
+	// until then also has simple interest.
 	back := policytest.Members(t, bond.Service, fmt.Sprintf(`{"couponRate":0.05,"settlementDate":"2025-04-01","maturityDate":"2025-09-30","cleanPrice":%v}`, price("")))
 	if y := back["yieldToMaturity"].(float64); math.Abs(y-0.3) > 1e-11 {
 		t.Errorf("yield %v", y)
@@ -174,8 +175,8 @@ func TestLastPeriod(t *testing.T) {
 	}
 }
 
-// A regular first or last coupon named in the request changes nothing, a long one pays
-// its parts, and other names of a day count are the same day count.
+// A regular first or last coupon date in the request changes nothing. A long first period pays the
+// sum of its parts. Aliases of a day count give the same result.
 func TestIrregularAndRegularAgree(t *testing.T) {
 	const plain = `"couponRate":0.04,"settlementDate":"2025-05-20","maturityDate":"2031-11-15","yieldToMaturity":0.03`
 	same := func(a, b string) {
@@ -199,7 +200,7 @@ func TestIrregularAndRegularAgree(t *testing.T) {
 		}
 	}
 	out := policytest.Ask(t, bond.Evaluate, plain+`,"issueDate":"2025-03-15","firstCouponDate":"2025-11-15","dayCount":"30/360"`)
-	if got := out.CashFlows[0].Coupon; !near(got, 2*(1+2.0/6)) { // eight months
+	if got := out.CashFlows[0].Coupon; !near(got, 2*(1+2.0/6)) { // the first period has eight months
 		t.Errorf("long first coupon %v", got)
 	}
 	if got := out.AccruedInterest; !near(got, 2*65.0/180) || *out.PreviousCouponDate != "2025-03-15" || *out.NextCouponDate != "2025-11-15" {
@@ -237,7 +238,8 @@ func TestCallsAndWorst(t *testing.T) {
 	if out := evaluate(t, never); out.YieldToCall != nil || *out.YieldToWorst != 0.0391 {
 		t.Errorf("a call without a yield: %+v", out.Bond)
 	}
-	// At par everything yields the coupon; the first day is reported.
+	// At par the yield to every call is the coupon rate. The earliest day is reported as the
+	// worst.
 	par := bondCase{coupon: 0.05, frequency: 2, settlement: "2025-03-31", maturity: "2035-09-30", yield: 0.05, face: 100, dayCount: "ACT/ACT-ICMA",
 		calls: []bond.Call{{Date: "2027-03-31", Price: 100}, {Date: "2029-03-31", Price: 100}}}
 	if out := evaluate(t, par.input()); *out.YieldToWorst != 0.05 || *out.WorstDate != "2027-03-31" {
@@ -265,12 +267,12 @@ func TestYearsToMaturity(t *testing.T) {
 			t.Error("dates without dates")
 		}
 	}
-	// At par, on a coupon date, the price is the redemption: closed form.
+	// closed form: at par, on a coupon date, the price is the redemption
 	out := evaluate(t, bond.Input{CouponRate: ptr(0.06), YearsToMaturity: ptr(10.0), YieldToMaturity: ptr(0.06)})
 	if out.CleanPrice != 100 || out.PriceType != "par" || *out.CurrentYield != 0.06 {
 		t.Errorf("par bond: %+v", out.Bond)
 	}
-	// A perpetuity-like closed form of the Macaulay duration at par: (1+y)/y*(1-(1+y)^-n).
+	// closed form of the Macaulay duration at par: (1+y)/y*(1-(1+y)^-n)
 	y := 0.03
 	if want := (1 + y) / y * (1 - math.Pow(1+y, -20)) / 2; !near(out.MacaulayDuration, want) {
 		t.Errorf("duration %v, want %v", out.MacaulayDuration, want)
@@ -325,11 +327,11 @@ func TestYieldInvertsPrice(t *testing.T) {
 			if out.CleanPrice <= 0 {
 				continue
 			}
-			if out.ModifiedDuration == 0 { // no day left: TestNoDayLeft
+			if out.ModifiedDuration == 0 { // no day left; see TestNoDayLeft
 				continue
 			}
 			back := evaluate(t, in)
-			// Twelve digits of the price carry the yield to price*1e-12/(duration*price).
+			// The price has twelve digits, so the yield has an error of about 1e-12/duration.
 			tolerance := 1e-11*math.Max(1, out.DirtyPrice/out.CleanPrice)/math.Max(out.ModifiedDuration, 1e-3) + 1e-12
 			if math.Abs(back.YieldToMaturity-tc.yield) > tolerance {
 				t.Fatalf("yield %v came back as %v", tc.yield, back.YieldToMaturity)
@@ -338,8 +340,8 @@ func TestYieldInvertsPrice(t *testing.T) {
 	})
 }
 
-// From the 30th to the 31st 30/360 counts no day: every yield gives one price,
-// so the price gives none.
+// 30/360 counts no day from the 30th to the 31st. Then every yield gives the same price, and a
+// price gives no yield.
 func TestNoDayLeft(t *testing.T) {
 	body := `{"couponRate":0.15,"frequency":1,"settlementDate":"1970-01-30","maturityDate":"1970-01-31","dayCount":"30/360-US",`
 	for _, yield := range []string{"-0.02", "0.3"} {
@@ -352,8 +354,8 @@ func TestNoDayLeft(t *testing.T) {
 	refused(t, body+`"cleanPrice":100}`, "yield_not_found", "/cleanPrice")
 }
 
-// From 28 February to 29 August 30E/360 counts 181 days of a half-year's 180,
-// which must not put the last flow into the past.
+// 30E/360 counts 181 days from 28 February to 29 August, one more than a half-year has. The last
+// flow must not get a negative time.
 func TestLastFlowIsNotPast(t *testing.T) {
 	out := evaluate(t, bondCase{coupon: 0.1, frequency: 2, settlement: "2010-08-29", maturity: "2010-08-30", yield: 0.3, face: 100, dayCount: "30E/360"}.input())
 	if out.DirtyPrice != 105 || out.MacaulayDuration != 0 || *out.DaysAccrued != 181 {
@@ -361,9 +363,9 @@ func TestLastFlowIsNotPast(t *testing.T) {
 	}
 }
 
-// Modified duration is minus the relative slope of the price, convexity its
-// relative curvature; the flows are worth the price; accrued interest is not
-// negative; a higher yield is a lower price.
+// Modified duration is minus the relative slope of the price, and convexity its relative
+// curvature. The present values of the flows add up to the price. Accrued interest is not
+// negative. A higher yield means a lower price.
 func TestDurationIsTheDerivative(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tc := drawBond(t)
@@ -481,14 +483,16 @@ func TestFindingsOfABond(t *testing.T) {
 	if got := policytest.IDs(evaluate(t, in).Findings); !cmp.Equal(got, []string{"distressed_price"}) {
 		t.Errorf("high yield: got %v", got)
 	}
-	// A dirty price below the accrued interest leaves no clean price to yield on.
+	// With a dirty price below the accrued interest the clean price is negative, so there is no
+	// current yield.
 	in = bond.Input{CouponRate: ptr(1.0), Frequency: ptr(1), YearsToMaturity: ptr(1.5), DirtyPrice: ptr(40.0)}
 	if out := evaluate(t, in); out.CleanPrice >= 0 || out.CurrentYield != nil {
 		t.Errorf("current yield %v of clean price %v", out.CurrentYield, out.CleanPrice)
 	}
 }
 
-// A price for 1,000 of face on a face of 100 is a finding, and so is a coupon in percent.
+// A price for a face value of 1,000 with a face value of 100 makes a finding, and so does a coupon
+// rate in percent.
 func TestSuspiciousNumbersOfABond(t *testing.T) {
 	for members, want := range map[string]string{
 		`"couponRate":0.05,"yearsToMaturity":30,"cleanPrice":1019`:        "price_far_above_par",
@@ -500,8 +504,8 @@ func TestSuspiciousNumbersOfABond(t *testing.T) {
 	}
 }
 
-// A stepped bond whose coupons are zero until the step is no zero coupon bond,
-// and steps apply from the period that starts on their day.
+// A stepped bond without coupons before its step is not a zero-coupon bond. A step applies to the
+// period that starts on its day.
 func TestStepsApplyFromTheirPeriod(t *testing.T) {
 	tc := bondCase{coupon: 0, frequency: 2, settlement: "2025-05-20", maturity: "2027-05-15", yield: 0.04, face: 100, dayCount: "ACT/ACT-ICMA",
 		steps: []bond.CouponStep{{FromDate: "2026-05-15", CouponRate: 0.06}}}

@@ -7,7 +7,7 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// charts are the cash flows of the example, and a loan of 30 years as it is paid back.
+// charts returns the cash flows of the example, and the balance of a loan over 30 years.
 func charts(s policy.Service) ([]policy.Chart, error) {
 	_, answer, err := policy.RunExample(s, Evaluate)
 	if err != nil {

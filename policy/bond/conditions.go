@@ -2,7 +2,7 @@ package bond
 
 import "github.com/countersign/countersign/policy/shape"
 
-// conditions tell a bond from a loan, and say which members each needs and excludes.
+// conditions returns the members that a bond and a loan require and exclude.
 func conditions() []any {
 	lists := []any{shape.Filled("couponSteps"), shape.Filled("amortization"), shape.Filled("callSchedule"), shape.Filled("putSchedule")}
 	loan := shape.All(shape.AllGiven("annualRate", "termMonths"), shape.Not(shape.Is("mode", "bond")), shape.Not(shape.Any(lists...)),

@@ -2,10 +2,10 @@ package bond
 
 import "github.com/countersign/countersign/policy"
 
-// asLoan turns the example, a bond, into a loan.
+// asLoan turns the example, which is a bond, into a loan.
 const asLoan = `"faceValue":null,"couponRate":null,"settlementDate":null,"maturityDate":null,"yieldToMaturity":null,"principal":12000,"termMonths":24`
 
-// documented says what each finding is about, of bonds and of loans.
+// documented describes each finding, for bonds and for loans.
 func documented() []policy.Rule {
 	return []policy.Rule{
 		{ID: "negative_yield", Example: `{"yieldToMaturity":-0.01}`,

@@ -2,38 +2,38 @@ package bond
 
 import "math"
 
-// Bounds of the inputs; the tags of Input repeat them for the schema.
+// Limits of the inputs. The tags of Input repeat them for the schema.
 const (
-	maxMoney         = 1e12 // face, prices, principal: cents of it are exact in a double
+	maxMoney         = 1e12 // face value, prices and principal; a double represents cents of it exactly
 	maxCoupon        = 1    // 100 % a year
-	maxYears         = 100  // longest bonds issued
+	maxYears         = 100  // the longest bonds that are issued
 	maxYield         = 10   // 1,000 % a year
 	minPeriodicYield = -0.99
-	maxSteps         = 100 // coupon steps and calls: one a year for the longest bond
-	maxAmortizations = 400 // quarterly for the longest bond
-	maxTermMonths    = 600 // 50 years, the longest mortgages
+	maxSteps         = 100 // coupon steps or calls: one a year for the longest bond
+	maxAmortizations = 400 // one a quarter for the longest bond
+	maxTermMonths    = 600 // 50 years, as the longest mortgages
 	maxLoanRate      = 2   // 200 % a year
 )
 
-// How the numbers are found.
+// Parameters of the numerical methods.
 const (
-	maxPeriodicYield = 10 // upper end of the yield bracket, per coupon period
+	maxPeriodicYield = 10 // largest yield per coupon period that is searched
 	wholePeriod      = 1e-9
 	solveSteps       = 200
 )
 
-// The yield bracket in x = ln(1 + periodic yield).
+// lowestX and highestX limit the search for x = ln(1 + periodic yield).
 var lowestX, highestX = math.Log1p(minPeriodicYield), math.Log1p(maxPeriodicYield)
 
-// When a finding is made.
+// Thresholds of findings.
 const (
-	parWithin       = 1e-6 // of the face value
-	distressedPrice = 0.4  // of the redemption
+	parWithin       = 1e-6 // relative to the face value
+	distressedPrice = 0.4  // relative to the redemption
 	distressedYield = 0.25
 	longDuration    = 15     // years
-	farAbovePar     = 2      // of the redemption
-	percentRate     = 0.5    // above it a rate was probably written in percent
-	basisPoint      = 0.0001 // also the step of dv01
-	balloonFactor   = 1.5    // final payment against the level one
-	highRate        = 0.36   // the usual legal ceiling of consumer credit in the United States
+	farAbovePar     = 2      // relative to the redemption
+	percentRate     = 0.5    // a higher coupon rate was probably written in percent
+	basisPoint      = 0.0001 // also the yield change of dv01
+	balloonFactor   = 1.5    // final payment relative to the level payment
+	highRate        = 0.36   // the usual legal limit of consumer credit in the United States
 )

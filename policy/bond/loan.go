@@ -8,11 +8,11 @@ import (
 	"github.com/countersign/countersign/policy/money"
 )
 
-// loan is a checked loan.
+// loan is a loan that was read and checked.
 type loan struct {
 	principal, balloon, extra, fees money.Cents
 	annualRate                      float64
-	monthly                         *big.Rat // annualRate / 12, exactly
+	monthly                         *big.Rat // annualRate / 12, exact
 	term, interestOnly              int
 	start                           *money.Day
 }
@@ -99,12 +99,12 @@ func readLoan(c *money.Check, in Input) loan {
 	return l
 }
 
-// negligible is a monthly rate whose interest over 50 years on the largest
-// principal is far below a cent.
+// negligible is a monthly rate at which 50 years of interest on the largest principal are far
+// below a cent.
 var negligible = big.NewRat(1, 1e18)
 
-// levelPayment is the payment of the months that repay principal, in currency,
-// exact but for the 48 digits of the growth factor.
+// levelPayment returns the payment of the months in which principal is repaid, in currency units.
+// It is as exact as the growth factor, which has 48 digits.
 func (l loan) levelPayment() *big.Rat {
 	n := int64(l.term - l.interestOnly)
 	repaid := big.NewRat(int64(l.principal-l.balloon), 100)
@@ -118,7 +118,7 @@ func (l loan) levelPayment() *big.Rat {
 	return payment.Add(payment, interest)
 }
 
-// amortize is the schedule, in cents, until the balance is 0.
+// amortize returns the schedule in cents, until the balance is 0.
 func (l loan) amortize(payment money.Cents) []Payment {
 	rows := make([]Payment, 0, l.term)
 	balance := l.principal
@@ -143,9 +143,9 @@ func (l loan) amortize(payment money.Cents) []Payment {
 	return rows
 }
 
-// apr is 12 times the monthly rate at which the scheduled payments, not rounded,
-// are worth principal less fees. Their worth falls in the rate from the principal
-// at the loan's own rate, so bisection finds it.
+// apr returns 12 times the monthly rate at which the present value of the scheduled payments, not
+// rounded, is the principal less fees. The present value falls as the rate rises, and at the
+// loan's own rate it is the principal, so bisection finds the rate.
 func (l loan) apr(level float64) float64 {
 	i := l.annualRate / 12
 	n, m := float64(l.term-l.interestOnly), float64(l.interestOnly)
@@ -178,7 +178,7 @@ func (l loan) apr(level float64) float64 {
 	}
 }
 
-// findings says what is unusual about a loan.
+// findings returns what is unusual about a loan.
 func (l loan) findings(out *Loan, negative bool) []policy.Finding {
 	var f []policy.Finding
 	add := func(id, severity, path, message string) {

@@ -66,7 +66,7 @@ func TestWorkedExampleOfALoan(t *testing.T) {
 	}
 }
 
-// Every row and every sum agrees to the cent; the last balance is 0.
+// In every schedule the rows and their sums agree to the cent, and the last balance is 0.
 func TestSchedulesAddUpToTheCent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		principal := money.Cents(rapid.Int64Range(1, 1e11).Draw(t, "principal"))
@@ -96,7 +96,7 @@ func TestSchedulesAddUpToTheCent(t *testing.T) {
 	})
 }
 
-// More months are lower payments and more interest; a higher rate costs more.
+// A longer term means lower payments and more interest. A higher rate means higher payments.
 func TestPaymentsAreMonotone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := loanCase{principal: 100000, rate: rapid.Float64Range(0.001, 1).Draw(t, "rate"), months: rapid.IntRange(1, 599).Draw(t, "months")}
@@ -113,7 +113,7 @@ func TestPaymentsAreMonotone(t *testing.T) {
 func TestTinyRatesAreNoZeroDivision(t *testing.T) {
 	for _, rate := range []float64{5e-324, 1e-30, 1.2e-17, 1.3e-17, 1.2e-11, 1e-6} {
 		out := evaluate(t, loanCase{principal: 12000, rate: rate, months: 12}.input())
-		want := 1000 + 12000*rate/12*13/24 // first order in the rate
+		want := 1000 + 12000*rate/12*13/24 // approximation of first order in the rate
 		if math.Abs(out.UnroundedPayment-want) > 1e-8 || out.FinalPayment.String() != "1000" && rate < 1e-7 {
 			t.Errorf("rate %v: payment %v, want %v, final %v", rate, out.UnroundedPayment, want, out.FinalPayment)
 		}

@@ -39,7 +39,7 @@ func evaluateBond(in Input) (Output, error) {
 	return Output{Mode: "bond", Bond: out, Findings: policy.SortFindings(b.findings(s, out))}, nil
 }
 
-// checkPrice wants exactly one of yield, clean and dirty price.
+// checkPrice requires exactly one of yield, clean price and dirty price.
 func checkPrice(c *money.Check, in Input, b *terms) {
 	switch {
 	case in.YieldToMaturity != nil:
@@ -55,7 +55,7 @@ func checkPrice(c *money.Check, in Input, b *terms) {
 	}
 }
 
-// solvePrice returns the periodic yield and the dirty price.
+// solvePrice returns the yield per coupon period and the dirty price.
 func (b *terms) solvePrice(in Input, s schedule) (y, dirty float64, err error) {
 	if in.YieldToMaturity != nil {
 		y = *in.YieldToMaturity / float64(b.frequency)
@@ -78,11 +78,12 @@ func (b *terms) solvePrice(in Input, s schedule) (y, dirty float64, err error) {
 	return y, dirty, nil
 }
 
-// simple reports whether flows are discounted with simple interest: in the last coupon
-// period, unless it compounds.
+// simple reports whether the flows are discounted with simple interest: only one is left, and
+// lastPeriod is not compound.
 func (b *terms) simple(flows []flow) bool { return len(flows) == 1 && !b.compound }
 
-// discount is the factor of a flow at a periodic yield.
+// discount returns the discount factor of a flow after a number of periods, at the periodic yield
+// y.
 func (b *terms) discount(flows []flow, periods, y float64) float64 {
 	if b.simple(flows) {
 		return 1 / (1 + float64(periods*y))
@@ -90,8 +91,8 @@ func (b *terms) discount(flows []flow, periods, y float64) float64 {
 	return math.Exp(-periods * math.Log1p(y))
 }
 
-// value is the dirty price at a periodic yield, and its mean time in periods (Macaulay
-// duration times frequency).
+// value returns the dirty price at the periodic yield y, and the mean time of the flows in periods
+// (Macaulay duration times frequency).
 func (b *terms) value(flows []flow, y float64) (price, mean float64) {
 	for _, f := range flows {
 		pv := float64((f.coupon + f.principal) * b.discount(flows, f.periods, y))
@@ -101,12 +102,13 @@ func (b *terms) value(flows []flow, y float64) (price, mean float64) {
 	return price, mean / price
 }
 
-// yield finds the periodic yield at which the flows are worth dirty. ln(price) falls in
-// x = ln(1+y) and is convex and nearly straight, so Newton's method on it needs few
-// steps; bisection takes over where it leaves the bracket or numbers overflow. There is
-// no yield where the price lies outside the bracket, and none where it is the same at
-// every yield: 30/360 counts no day from the 30th to the 31st, so that a bond settled
-// on the one and repaid on the other is worth its last flow at any.
+// yield returns the periodic yield at which the flows have the price dirty. ln(price) falls with x
+// = ln(1+y) and is convex and nearly linear, so Newton's method needs few steps. If a step leaves
+// the bracket or a number overflows, yield bisects.
+//
+// ok is false if the price is outside the bracket, or if every yield gives the same price. The
+// latter happens if no day is left by the day count: 30/360 counts no day from the 30th to the
+// 31st.
 func (b *terms) yield(flows []flow, dirty float64) (float64, bool) {
 	if b.simple(flows) {
 		y := ((flows[0].coupon+flows[0].principal)/dirty - 1) / flows[0].periods
@@ -138,7 +140,7 @@ func (b *terms) yield(flows []flow, dirty float64) (float64, bool) {
 	return math.Expm1(x), true
 }
 
-// report computes what follows from price and yield.
+// report computes the answer from price and yield.
 func (b *terms) report(s schedule, periodic, clean, dirty float64, given *float64) (*Bond, error) {
 	var n money.Report
 	f := float64(b.frequency)
@@ -146,7 +148,7 @@ func (b *terms) report(s schedule, periodic, clean, dirty float64, given *float6
 	if given != nil {
 		y = *given
 	}
-	growth := 1 + periodic // by which a later period divides; with simple interest, by which the last one does
+	growth := 1 + periodic // discount of one more period; with simple interest, that of the last period
 	var mean, square float64
 	rows := make([]CashFlow, 0, len(s.flows))
 	for _, flow := range s.flows {
@@ -190,8 +192,8 @@ func (b *terms) report(s schedule, periodic, clean, dirty float64, given *float6
 	return out, n.Err()
 }
 
-// par is what the clean price is compared with: the redemption, or what is left
-// of the face where it is repaid step by step.
+// par returns the price with which the clean price is compared: the redemption, or for an
+// amortizing bond the outstanding face value.
 func (b *terms) par(s schedule) float64 {
 	if len(b.amortization) > 0 {
 		return s.balance
@@ -209,8 +211,8 @@ func priceType(above, within float64) string {
 	return "par"
 }
 
-// addCalls finds the yield to each call at the same dirty price, the worst of them, and
-// the yield to the first put.
+// addCalls sets the yield to the first call, the lowest yield to a call or to maturity, and the
+// yield to the first put, all at the same dirty price.
 func (b *terms) addCalls(out *Bond, s schedule, dirty float64) {
 	if len(b.puts) > 0 {
 		out.YieldToPut = b.yieldTo(b.puts[0], s, dirty)
@@ -234,8 +236,9 @@ func (b *terms) addCalls(out *Bond, s schedule, dirty float64) {
 	out.YieldToWorst, out.WorstDate = &worst, text(day)
 }
 
-// yieldTo is the annual yield if the bond ends on a coupon date at a price, as printed,
-// so that equal yields are equal; nil if there is none.
+// yieldTo returns the annual yield if the bond ends early, on a coupon date and at a price. It is
+// rounded as in the answer, so that equal yields compare as equal. It returns nil if there is no
+// such yield.
 func (b *terms) yieldTo(end repayment, s schedule, dirty float64) *float64 {
 	var flows []flow
 	for _, f := range s.flows {
@@ -253,7 +256,7 @@ func (b *terms) yieldTo(end repayment, s schedule, dirty float64) *float64 {
 	return &y
 }
 
-// findings says what is unusual about a bond.
+// findings returns what is unusual about a bond.
 func (b *terms) findings(s schedule, out *Bond) []policy.Finding {
 	var f []policy.Finding
 	add := func(id, severity, path, message string) {

@@ -9,15 +9,15 @@ import (
 	"github.com/countersign/countersign/policy/money"
 )
 
-// terms is a checked bond.
+// terms is a bond that was read and checked.
 type terms struct {
 	face, coupon, redemption float64
 	frequency                int
-	settlement, maturity     money.Day // with dates
-	anchor                   money.Day // regular coupon dates are counted from it: lastCouponDate or maturity
-	issue, first             money.Day // of an irregular first period; first is the first coupon date
+	settlement, maturity     money.Day // set if dated
+	anchor                   money.Day // date from which regular coupon dates are counted back: lastCouponDate or maturity
+	issue, first             money.Day // start and first coupon date of an irregular first period
 	dated, compound          bool
-	years                    float64 // without dates
+	years                    float64 // years to maturity, if not dated
 	dayCount                 string
 	steps                    []step
 	amortization             []repayment
@@ -29,31 +29,31 @@ type step struct {
 	rate float64
 }
 
-// repayment is principal paid on a day: an amortization or a call.
+// repayment is principal that is paid on a day, by amortization or by a call.
 type repayment struct {
 	day    money.Day
 	amount float64
 }
 
-// flow is one payment, and how many coupon periods after settlement it is made.
+// flow is one payment. periods is the number of coupon periods from settlement to it.
 type flow struct {
 	day               money.Day
 	periods           float64
 	coupon, principal float64
 }
 
-// schedule has the payments after settlement, and the position of the settlement in
-// the current coupon period.
+// schedule contains the payments after settlement, and the values of the coupon period in which
+// settlement is.
 type schedule struct {
 	flows          []flow
-	accrued        float64 // money
+	accrued        float64 // accrued interest, in currency units
 	previous, next money.Day
-	days, period   float64 // accrued and whole, by the day count
-	rate, balance  float64 // of the current period
+	days, period   float64 // days since the start of the period, and of the complete period, by the day count
+	rate, balance  float64 // coupon rate and face value in the period
 }
 
-// couponDate is the regular coupon date k periods before the anchor. Each is counted
-// from the anchor itself, so that a short month does not shift the earlier ones.
+// couponDate returns the regular coupon date k periods before the anchor. It counts from the
+// anchor itself, so that a short month does not shift earlier dates.
 func (b *terms) couponDate(k int) money.Day {
 	day := b.anchor.AddMonths(-k * 12 / b.frequency)
 	if b.anchor.MonthEnd() {
@@ -64,8 +64,8 @@ func (b *terms) couponDate(k int) money.Day {
 	return day
 }
 
-// periodOf is k of the regular period from couponDate(k) to couponDate(k-1) in which
-// a day lies.
+// periodOf returns k of the regular period that contains a day: from couponDate(k) to
+// couponDate(k-1).
 func (b *terms) periodOf(day money.Day) int {
 	k := int(b.anchor-day) * b.frequency / 366
 	for b.couponDate(k) > day {
@@ -77,12 +77,12 @@ func (b *terms) periodOf(day money.Day) int {
 	return k
 }
 
-// isCouponDate reports whether a day up to the anchor is a coupon date.
+// isCouponDate reports whether a day not after the anchor is a coupon date.
 func (b *terms) isCouponDate(day money.Day) bool {
 	return day <= b.anchor && day >= b.first && b.couponDate(b.periodOf(day)) == day
 }
 
-// rateFrom is the coupon rate of a period that starts on a day.
+// rateFrom returns the coupon rate of the period that starts on a day.
 func (b *terms) rateFrom(start money.Day) float64 {
 	rate := b.coupon
 	for _, s := range b.steps {
@@ -93,7 +93,7 @@ func (b *terms) rateFrom(start money.Day) float64 {
 	return rate
 }
 
-// balanceFrom is the face outstanding in a period that starts on a day.
+// balanceFrom returns the outstanding face value in the period that starts on a day.
 func (b *terms) balanceFrom(start money.Day) float64 {
 	balance := b.face
 	for _, a := range b.amortization {
@@ -123,7 +123,7 @@ func (b *terms) schedule() schedule {
 		balance := b.balanceFrom(start)
 		f := flow{day: day, periods: periods, coupon: float64(float64(balance*b.rateFrom(start)) / float64(b.frequency) * parts), principal: balance - b.balanceFrom(day)}
 		if day == b.maturity {
-			f.periods = max(0, f.periods) // the last flow must not be in the past
+			f.periods = max(0, f.periods) // the last flow must not have a negative time
 			f.principal = b.redemption
 			if len(b.amortization) > 0 {
 				f.principal = balance
@@ -141,7 +141,7 @@ func (b *terms) schedule() schedule {
 	return s
 }
 
-// previous is the start of the coupon period in which the bond is settled.
+// previous returns the start of the coupon period that contains the settlement.
 func (b *terms) previous() money.Day {
 	if b.settlement < b.first {
 		return b.issue
@@ -149,10 +149,10 @@ func (b *terms) previous() money.Day {
 	return min(b.couponDate(b.periodOf(b.settlement)), b.anchor)
 }
 
-// accrual measures interest from one day to another, over the regular periods between
-// them, which in an irregular period are notional: how many regular coupons are due,
-// and the days by the day count. A whole regular period pays its coupon whatever its
-// days are.
+// accrual returns the interest from one day to another, as a number of regular coupons, and the
+// number of days by the day count. It adds up the parts of the regular periods between the days;
+// in an irregular period these are notional. A complete regular period pays exactly one coupon,
+// whatever its number of days is.
 func (b *terms) accrual(from, to money.Day) (coupons, days float64) {
 	for from < to {
 		start, end := b.period(from)
@@ -167,9 +167,9 @@ func (b *terms) accrual(from, to money.Day) (coupons, days float64) {
 	return coupons, days
 }
 
-// distance is how many coupon periods lie between two days. Of the current period it
-// counts what is left. 30/360 counts 181 days from 28 February to 29 August, so that
-// this may be a day below zero.
+// distance returns the number of coupon periods between two days. In the current period it counts
+// the remaining part. 30/360 counts 181 days from 28 February to 29 August, so the result may be
+// negative by a day.
 func (b *terms) distance(from, to money.Day) (periods float64) {
 	for from < to {
 		start, end := b.period(from)
@@ -187,13 +187,13 @@ func (b *terms) distance(from, to money.Day) (periods float64) {
 	return periods
 }
 
-// period is the regular period in which a day lies.
+// period returns the regular period that contains a day.
 func (b *terms) period(day money.Day) (start, end money.Day) {
 	k := b.periodOf(day)
 	return b.couponDate(k), b.couponDate(k - 1)
 }
 
-// days counts from one day to another by the day count.
+// days returns the number of days between two days by the day count.
 func (b *terms) days(from, to money.Day) float64 {
 	if strings.HasPrefix(b.dayCount, "30") {
 		return float64(days360(b.dayCount, from, to))
@@ -201,7 +201,7 @@ func (b *terms) days(from, to money.Day) float64 {
 	return float64(to - from)
 }
 
-// periodDays is how many days a regular period has by the day count.
+// periodDays returns the number of days of a regular period by the day count.
 func (b *terms) periodDays(start, end money.Day) float64 {
 	switch b.dayCount {
 	case "30/360-US", "30E/360", "ACT/360":
@@ -212,8 +212,8 @@ func (b *terms) periodDays(start, end money.Day) float64 {
 	return float64(end - start)
 }
 
-// undated lays a schedule over a number of years: whole periods counted back
-// from the end, and what is left before them.
+// undated returns the schedule of a bond without dates. Complete periods are counted back from the
+// end; the rest of the years is before them.
 func (b *terms) undated() schedule {
 	periods := float64(b.years * float64(b.frequency))
 	n := max(int(math.Ceil(periods-wholePeriod)), 1)
@@ -234,8 +234,9 @@ func (b *terms) undated() schedule {
 	return s
 }
 
-// days360 counts months as 30 days. 30/360-US is the rule of the NASD (and of
-// SIFMA's Standard Securities Calculation Methods), 30E/360 that of ISMA.
+// days360 returns the number of days between two days if every month has 30. The rule 30/360-US is
+// that of the NASD (and of SIFMA's Standard Securities Calculation Methods), 30E/360 that of the
+// ISMA.
 func days360(rule string, from, to money.Day) int {
 	y1, m1, d1 := from.Date()
 	y2, m2, d2 := to.Date()
@@ -257,7 +258,7 @@ func days360(rule string, from, to money.Day) int {
 	return (y2-y1)*360 + (m2-m1)*30 + d2 - d1
 }
 
-// readTerms checks a bond; how it is priced is checked by readPrice.
+// readTerms reads and checks a bond. checkPrice checks yield and prices.
 func readTerms(c *money.Check, in Input) *terms {
 	b := &terms{frequency: money.Or(in.Frequency, 2), face: money.Or(in.FaceValue, 100)}
 	c.Above("/faceValue", b.face, 0, maxMoney)
@@ -306,14 +307,14 @@ func readTerms(c *money.Check, in Input) *terms {
 	return b
 }
 
-// dayCounts are the other names of the day counts: those of other libraries, and the
-// numbers of the argument "basis" of spreadsheets.
+// dayCounts maps other names of day counts, as other libraries use them, and the numbers of a
+// spreadsheet's argument "basis".
 var dayCounts = map[string]string{
 	"ACT/ACT": "ACT/ACT-ICMA", "ACT/ACT-ISMA": "ACT/ACT-ICMA", "30/360": "30/360-US", "30U/360": "30/360-US", "30/360-NASD": "30/360-US", "30E/360-ISMA": "30E/360", "ACT/365": "ACT/365F",
 	"0": "30/360-US", "1": "ACT/ACT-ICMA", "2": "ACT/360", "3": "ACT/365F", "4": "30E/360",
 }
 
-// readDayCount reads dayCount or basis.
+// readDayCount reads the member dayCount or basis.
 func (b *terms) readDayCount(c *money.Check, in Input) {
 	b.dayCount = money.Or(in.DayCount, "ACT/ACT-ICMA")
 	if in.Basis != nil {
@@ -327,7 +328,7 @@ func (b *terms) readDayCount(c *money.Check, in Input) {
 	c.OneOf("/dayCount", b.dayCount, "ACT/ACT-ICMA", "30/360-US", "30E/360", "ACT/360", "ACT/365F", "ACT/ACT", "ACT/ACT-ISMA", "30/360", "30U/360", "30/360-NASD", "30E/360-ISMA", "ACT/365", "0", "1", "2", "3", "4")
 }
 
-// readIrregular checks the dates of an irregular first and last coupon.
+// readIrregular reads and checks the dates of an irregular first and last period.
 func (b *terms) readIrregular(c *money.Check, in Input) {
 	b.anchor, b.first = b.maturity, math.MinInt32
 	if in.LastCouponDate != nil {
@@ -366,7 +367,7 @@ func (b *terms) readIrregular(c *money.Check, in Input) {
 	b.first = first
 }
 
-// readExtensions checks steps, amortization and calls.
+// readExtensions reads and checks coupon steps, amortization, calls and puts.
 func (b *terms) readExtensions(c *money.Check, in Input) {
 	c.Length("/couponSteps", len(in.CouponSteps), 0, maxSteps)
 	c.Length("/amortization", len(in.Amortization), 0, maxAmortizations)
@@ -397,7 +398,7 @@ func (b *terms) readExtensions(c *money.Check, in Input) {
 	b.puts = b.readOptions(c, "/putSchedule", in.PutSchedule)
 }
 
-// readOptions checks the days on which the issuer or the holder may end the bond.
+// readOptions reads the days on which the issuer, or the holder, may end the bond.
 func (b *terms) readOptions(c *money.Check, list string, calls []Call) (days []repayment) {
 	var last money.Day
 	for i, call := range calls {
@@ -412,8 +413,8 @@ func (b *terms) readOptions(c *money.Check, list string, calls []Call) (days []r
 	return days
 }
 
-// couponDay reads the date of item i of a list: a coupon date before maturity,
-// after that of the item before.
+// couponDay reads the date of item i of a list. It must be a coupon date before maturity, and
+// after last, the date of the previous item.
 func (b *terms) couponDay(c *money.Check, path, text string, i int, last money.Day) money.Day {
 	day := c.Day(path, text)
 	if c.Err() != nil {

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// JSONSchemaAlias is the type whose schema describes an Output: the members of
-// both parts, optional as such, of which a bond has all of Bond and a loan all of
-// Loan. Struct tags alone would make the members of both required.
+// JSONSchemaAlias returns a value of the type whose schema describes an Output. The type has the
+// members of both parts. A bond must have all members of Bond, and a loan all members of Loan.
+// Struct tags alone would make the members of both required.
 func (Output) JSONSchemaAlias() any {
 	var fields []reflect.StructField
 	output := reflect.TypeFor[Output]()
@@ -25,7 +25,7 @@ func (Output) JSONSchemaAlias() any {
 	return reflect.Zero(reflect.StructOf(fields)).Interface()
 }
 
-// optional is the field without the requirement, but required in its part.
+// optional returns a field that is optional in general, but required in its part of the answer.
 func optional(f reflect.StructField, part string) reflect.StructField {
 	keywords := []string{"oneof_required=" + part}
 	if own := f.Tag.Get("jsonschema"); own != "" {

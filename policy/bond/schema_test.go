@@ -8,8 +8,8 @@ import (
 	"github.com/countersign/countersign/policy/money"
 )
 
-// The schema's type has every member of both parts, none of them required as
-// such, each required in its own part.
+// The type for the schema has every member of both parts. None is required in general, and each is
+// required in its own part.
 func TestSchemaNamesTheMembersOfBothParts(t *testing.T) {
 	alias := reflect.TypeOf(Output{}.JSONSchemaAlias())
 	count := map[string]int{}
@@ -35,8 +35,8 @@ func TestSchemaNamesTheMembersOfBothParts(t *testing.T) {
 	}
 }
 
-// No payment that Evaluate computes is below its interest; a schedule laid with
-// one that is shows it.
+// Evaluate never computes a payment below the interest. The test therefore makes a schedule with
+// such a payment, which gives the finding.
 func TestNegativeAmortizationIsFound(t *testing.T) {
 	l := loan{principal: 100000, monthly: money.Exact(0.01), term: 3, annualRate: 0.12}
 	rows := l.amortize(500)

@@ -2,7 +2,7 @@ package bond_test
 
 import "github.com/countersign/countersign/policy/bond"
 
-// bondCase is a bond with dates and a yield; redemption 0 means not given.
+// bondCase is a bond with dates and a yield. redemption is 0 if it is not given.
 type bondCase struct {
 	dayCount             string
 	coupon               float64
@@ -23,9 +23,9 @@ type bondValues struct {
 	callYields                                                                                        []float64
 }
 
-// bondCases are computed apart from this code: Python's datetime for the dates,
-// its decimal module with 50 digits for each flow and power, bisection for the
-// call yields. The second is the example of PRICE in the Excel manual (94.63436).
+// bondCases were computed independently in Python: dates with datetime, each flow and power with
+// decimal at 50 digits, yields to call by bisection. The second is the example of PRICE in the
+// Excel manual (94.63436).
 var bondCases = []bondCase{
 	{"ACT/ACT-ICMA", 0.0425, 2, "2025-05-20", "2031-11-15", 0.0391, 100, 0, nil, nil, nil,
 		bondValues{1.01988602632e+02, 1.01930858067e+02, 5.77445652174e-02, 5.74245333887e+00, 5.63234107093e+00, 3.69933769398e+01, 5.74434595372e-02, 4.16949300791e-02, 3.94822025000e-02, 5.00000000000e+00, 1.84000000000e+02, 13, "2025-05-15", "2025-11-15", []float64{}}},
@@ -53,8 +53,8 @@ var bondCases = []bondCase{
 		bondValues{9.73794292312e+01, 9.72938314051e+01, 8.55978260870e-02, 3.23606371829e+00, 3.16485449222e+00, 1.40500327393e+01, 3.08191724052e-02, 6.47523065853e-02, 4.55062500000e-02, 5.00000000000e+00, 1.84000000000e+02, 10, "2025-05-15", "2025-11-15", []float64{1.87154364942e-01, 4.35522178638e-02, 4.20394678556e-02}}},
 }
 
-// loanCase is a loan: principal, rate, months, balloon, interest-only months,
-// extra payment, fees.
+// loanCase is a loan: principal, rate, months, balloon, months with interest only, extra payment
+// and fees.
 type loanCase struct {
 	principal, rate float64
 	months          int
@@ -72,8 +72,8 @@ type loanValues struct {
 	apr, effective float64
 }
 
-// loanCases are computed apart from this code with Python's fractions module:
-// every power exact, every interest rounded by Fraction.__round__ (half to even).
+// loanCases were computed independently in Python with fractions: powers are exact, and each
+// interest amount is rounded by Fraction.__round__ (half to even).
 var loanCases = []struct {
 	loanCase
 	want loanValues

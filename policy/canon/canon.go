@@ -49,29 +49,28 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Name is the name of the canonical form in records.
+// Name is the name of the canonical form, as records contain it.
 const Name = "svc-stable-json-v1"
 
-// Error says why an input is refused. It names the position and the reason, and never repeats
-// the value.
+// Error is the refusal of an input. It names the place and the reason, and never repeats the
+// value.
 type Error struct {
-	// Code is for branching: invalid_json, duplicate_field, unknown_field,
-	// missing_field, wrong_type, out_of_range, too_long, too_many_items,
-	// invalid_date, invalid_enum, mutually_exclusive, inconsistent_input, or a
-	// code of one service.
+	// Code is for programs: invalid_json, duplicate_field, unknown_field, missing_field,
+	// wrong_type, out_of_range, too_long, too_many_items, invalid_date, invalid_enum,
+	// mutually_exclusive, inconsistent_input, or a code of one service.
 	Code string
-	// Path is the JSON pointer (RFC 6901) of the offending value, or of the
-	// object that holds it; empty for the whole text.
+	// Path is the JSON pointer (RFC 6901) of the refused value, or of the object that contains it.
+	// It is empty for the complete text.
 	Path string
-	// Message is one lower-case clause for people, ASCII, at most 200 characters.
+	// Message is for people: one lower-case clause in ASCII, at most 200 characters.
 	Message string
 }
 
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// Check reads one JSON text strictly and returns nil or an *Error for the first offence in
-// document order. Its time is linear in the length of the text.
+// Check parses one JSON text strictly. It returns nil, or an *Error for the first problem in the
+// text. Its time is linear in the length of the text.
 func Check(text []byte) error {
 	if len(bytes.TrimLeft(text, " \t\r\n")) == 0 {
 		return &Error{"invalid_json", "", "invalid JSON: the body is empty"}
@@ -123,14 +122,13 @@ func syntaxError(dec *jsontext.Decoder, err error) *Error {
 	return &Error{"invalid_json", "", "invalid JSON: syntax error at byte " + strconv.FormatInt(dec.InputOffset(), 10)}
 }
 
-// holder returns the pointer of the object that is being read. A member name comes from the
-// caller, so the pointer may contain the caller's text; SafePointer keeps only names that look
-// like ours.
+// holder returns the pointer of the object that the decoder is reading. Member names are chosen by
+// the caller, so the pointer is cut before a name that could not be one of ours (SafePointer).
 func holder(dec *jsontext.Decoder) string { return SafePointer(string(dec.StackPointer().Parent())) }
 
-// SafePointer returns the pointer if each of its parts could be a member name of a contract
-// (letters, digits, underscore, hyphen; at most 64). Otherwise it returns the longest such
-// prefix, so that names invented by the caller are not repeated.
+// SafePointer cuts a pointer before the first part that could not be a member name of a contract
+// (1 to 64 letters, digits, underscores and hyphens), so that an error does not repeat names that
+// the caller invented.
 func SafePointer(pointer string) string {
 	end := 0
 	for end < len(pointer) {
@@ -146,7 +144,8 @@ func SafePointer(pointer string) string {
 	return pointer
 }
 
-// IsSafeName reports whether a part of a pointer could be a member name of a contract.
+// IsSafeName reports whether a part of a pointer could be a member name of a contract: 1 to 64
+// letters, digits, underscores and hyphens.
 func IsSafeName(part string) bool {
 	return len(part) > 0 && len(part) <= 64 && strings.Trim(part, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == ""
 }
@@ -154,8 +153,8 @@ func IsSafeName(part string) bool {
 func checkNumber(token string, dec *jsontext.Decoder) error {
 	reason := ""
 	err := error(nil)
-	if len(token) > 15 || strings.ContainsAny(token, "eE") { // otherwise the number is below 1e15
-		_, err = strconv.ParseFloat(token, 64) // a number that is not finite is out of range
+	if len(token) > 15 || strings.ContainsAny(token, "eE") { // a shorter number without an exponent is below 1e15
+		_, err = strconv.ParseFloat(token, 64) // the error reports a number that is not finite
 	}
 	switch {
 	case len(token) > MaxNumber:
@@ -168,9 +167,10 @@ func checkNumber(token string, dec *jsontext.Decoder) error {
 	return &Error{"invalid_json", SafePointer(string(dec.StackPointer())), "invalid JSON: " + reason}
 }
 
-// IsExact reports whether all readers read a number, as it is written, as the same value: it is
-// false for integers beyond 2^53-1. A number of 1e21 or more counts as written with an
-// exponent, as in its canonical form.
+// IsExact reports whether a program can compute with a number that is written like this. It is
+// false for a number whose absolute value is above 2^53-1, because readers may round it
+// differently. It is true again from 1e21, if the number has a fraction or an exponent, because
+// its canonical form then has an exponent and no reader takes it for an integer.
 func IsExact(number string) bool {
 	if len(number) <= 15 && !strings.ContainsAny(number, "eE") {
 		return true
@@ -180,7 +180,7 @@ func IsExact(number string) bool {
 	return err == nil && (math.Abs(f) <= MaxInteger || isFloat && math.Abs(f) >= 1e21)
 }
 
-// Canonical checks a text and returns its canonical form.
+// Canonical checks a text (see Check) and returns its canonical form.
 func Canonical(text []byte) ([]byte, error) {
 	if canonical, ok := plain(text); ok {
 		return canonical, nil
@@ -191,7 +191,7 @@ func Canonical(text []byte) ([]byte, error) {
 	return byLibrary(text)
 }
 
-// CanonicalChecked is Canonical for a text that Check has accepted.
+// CanonicalChecked is like Canonical, for a text that Check has accepted.
 func CanonicalChecked(text []byte) ([]byte, error) {
 	if canonical, ok := plain(text); ok {
 		return canonical, nil
@@ -208,12 +208,12 @@ func byLibrary(text []byte) ([]byte, error) {
 	return v, nil
 }
 
-// keepIntegers is the option by which the canonical form differs from RFC 8785.
+// keepIntegers makes integer literals keep their digits. It is the only difference from RFC 8785.
 var keepIntegers = jsontext.CanonicalizeRawInts(false)
 
-// Decode checks a text and reads it into a Go value. It refuses members that the Go type does
-// not have; names must agree in case. An integer beyond 2^53-1 is refused for a number of a Go
-// type, and kept in a jsontext.Value or Value.
+// Decode checks a text and reads it into a Go value. It refuses members that the Go type does not
+// have; the case of names matters. It refuses a number beyond 2^53-1 for a Go number, but keeps it
+// in a jsontext.Value or a Value.
 func Decode(text []byte, into any) error {
 	if err := Check(text); err != nil {
 		return err
@@ -221,10 +221,9 @@ func Decode(text []byte, into any) error {
 	return DecodeChecked(text, into)
 }
 
-// DecodeChecked is Decode for a text that Check has accepted.
+// DecodeChecked is like Decode, for a text that Check has accepted.
 func DecodeChecked(text []byte, into any) error {
-	// Check has found no duplicates, and checking again would cost a set of names for each
-	// object.
+	// Check has found no duplicate names. Checking again would cost a set of names per object.
 	err := json.Unmarshal(text, into, json.RejectUnknownMembers(true), jsontext.AllowDuplicateNames(true))
 	var semantic *json.SemanticError
 	switch {
@@ -253,12 +252,12 @@ func where(path string) string {
 	if path == "" {
 		return "the object"
 	}
-	return strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", ".") // the form used in all error texts
+	return strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", ".") // the form that all error texts use for names
 }
 
-// Marshal returns the canonical form of a Go value. It fails if the value has none (a float
-// that is not finite, a NUL), and for a number of a Go type beyond 2^53-1. In a jsontext.Value
-// or Value such a number is kept.
+// Marshal returns the canonical form of a Go value. It returns an error if the value contains a
+// NUL, a float that is not finite, or a Go number beyond 2^53-1. It keeps larger integers in a
+// jsontext.Value or a Value.
 func Marshal(v any) ([]byte, error) {
 	if canonical, ok := direct(v); ok {
 		return canonical, nil
@@ -275,8 +274,8 @@ func Marshal(v any) ([]byte, error) {
 	if canonical, ok := plain(text); ok {
 		return canonical, nil
 	}
-	// The encoder writes valid, unique, well-nested UTF-8. The other rules of Check are broken
-	// so rarely that a quick search decides whether to call it.
+	// The encoder writes valid UTF-8 with unique names. A violation of the other rules of Check is
+	// rare, so a quick search decides whether a full check is necessary.
 	if suspect(text) {
 		if err := Check(text); err != nil {
 			return nil, err
@@ -323,7 +322,7 @@ func Members(canonical []byte) (map[string]jsontext.Value, error) {
 	return members, json.Unmarshal(canonical, &members)
 }
 
-// Object returns the canonical object of members whose values are canonical.
+// Object builds a canonical object from members with canonical values.
 func Object(members map[string]jsontext.Value) []byte {
 	names, size := make([]string, 0, len(members)), 2
 	for name, value := range members {
@@ -342,8 +341,8 @@ func Object(members map[string]jsontext.Value) []byte {
 	return append(b, '}')
 }
 
-// compareUTF16 orders names by their UTF-16 code units. Below the surrogates that is the order
-// of the bytes.
+// compareUTF16 compares names by their UTF-16 code units. For ASCII that is the order of the
+// bytes.
 func compareUTF16(a, b string) int {
 	for i := range min(len(a), len(b)) {
 		if a[i] >= 0x80 || b[i] >= 0x80 {

@@ -123,8 +123,8 @@ func TestCanonicalIsRFC8785(t *testing.T) {
 	}
 }
 
-// In a value that is only hashed or passed on, an integer keeps its digits; a number of
-// a Go type is computed with, and there the limit stands.
+// An integer beyond 2^53-1 keeps its digits in a raw JSON value, because the program only hashes
+// it or passes it on. For a Go number, with which the program computes, it is refused.
 func TestIntegersBeyondTheLimitAreKeptWhereNobodyComputesWithThem(t *testing.T) {
 	type request struct {
 		Amount   float64        `json:"amount,omitzero"`
@@ -161,8 +161,8 @@ func TestIntegersBeyondTheLimitAreKeptWhereNobodyComputesWithThem(t *testing.T) 
 	}
 }
 
-// The independent implementation of RFC 8785 agrees on every value without an integer
-// beyond 2^53-1, and the canonical form is a fixed point.
+// An independent implementation of RFC 8785 gives the same canonical form for every value without
+// an integer beyond 2^53-1. The canonical form of a canonical text is that text.
 func TestCanonicalAgreesWithAnotherImplementation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text, err := json.Marshal(anyValue(4).Draw(t, "value"))
@@ -171,7 +171,7 @@ func TestCanonicalAgreesWithAnotherImplementation(t *testing.T) {
 		}
 		got, err := canon.Canonical(text)
 		if err != nil {
-			t.Skip(err) // NUL
+			t.Skip(err) // the value contains a NUL
 		}
 		want, err := jcs.Transform(text)
 		if err == nil && string(got) != string(want) {
@@ -197,8 +197,8 @@ func anyValue(depth int) *rapid.Generator[any] {
 		rapid.MapOfN(rapid.StringN(0, 5, -1), anyValue(depth-1), 0, 4).AsAny())
 }
 
-// plainValue is what most texts are made of: ASCII names, short integers, texts
-// with short escapes.
+// plainValue draws the kind of value that most texts contain: ASCII names, short integers, and
+// strings with short escapes.
 func plainValue(depth int) *rapid.Generator[any] {
 	leaf := rapid.OneOf(
 		rapid.Just[any](nil), rapid.Bool().AsAny(), rapid.StringMatching(`[a-z0-9 é"\\\n\t/,:\[\]{}]{0,8}`).AsAny(),
@@ -212,13 +212,13 @@ func plainValue(depth int) *rapid.Generator[any] {
 		rapid.MapOfN(rapid.StringMatching(`[a-cA-C0-2_ -]{0,4}`), plainValue(depth-1), 0, 6).AsAny())
 }
 
-// Plain texts are made canonical in a pass of their own: whatever the order of
-// the members and the white space, it gives what the library gives.
+// Plain texts have their own code path (plain.go). It gives the same canonical form as the JSON
+// library, whatever the order of the members and the white space.
 func TestPlainTextsHaveTheSameCanonicalForm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		value := plainValue(4).Draw(t, "value")
 		for _, indent := range []string{"", " ", "\t"} {
-			text, err := json.Marshal(value, jsontext.WithIndent(indent)) // maps are written in random order
+			text, err := json.Marshal(value, jsontext.WithIndent(indent)) // writes maps in random order
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -251,8 +251,8 @@ func TestPlainTextsHaveTheSameCanonicalForm(t *testing.T) {
 	})
 }
 
-// One pass makes the canonical form and finds what Check refuses: of texts that are
-// one edit away from a plain one, both say the same.
+// Canonical checks the text while it builds the canonical form. For texts that differ from a plain
+// text by one edit, it returns the same error as Check.
 func TestCanonicalRefusesWhatCheckRefuses(t *testing.T) {
 	edits := []string{"", "\x00", "\x1f", "\xff", "\xed\xa0\x80", "é", `\`, `\u0000`, `\ud800`, `\/`, `"`, "0", "1", "-", ".", "e", ",", ":", "[", "]", "{", "}", " ", "t", "true", "nul",
 		`"a":1,`, `"a":1,"a":2,`, "\ufeff", strings.Repeat("[", 65), strings.Repeat("[", 30) + strings.Repeat("]", 30), strings.Repeat("1", 20)}
@@ -318,8 +318,8 @@ func FuzzCanonical(f *testing.F) {
 	})
 }
 
-// Marshal looks for traces of what has no canonical form; it must find all that
-// a full check finds.
+// Marshal calls Check only if a quick search finds something suspicious. The search must find
+// everything that Check would refuse.
 func TestMarshalRefusesWhatCannotBeReadBack(t *testing.T) {
 	deep := any(1)
 	for range canon.MaxDepth + 1 {

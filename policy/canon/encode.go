@@ -16,21 +16,22 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Most values are structs of strings, integers and further structs. Their canonical form is
-// appended member by member in the order of the names, which are sorted once per type. All
-// other types and values go through the JSON library, which also produces all errors.
+// Most values are structs of strings, integers and other structs. Their canonical form is written
+// member by member, in the order of the names, which are sorted once per type. The JSON library
+// writes all other types and values, and produces all errors.
 
-// encoder appends the canonical form of a value of one type. ok is false for a value that the
-// JSON library must write.
+// encoder appends the canonical form of a value of one type. ok is false if only the JSON library
+// can write the value.
 type encoder func(w *writer, v reflect.Value) (ok bool)
 
-// writer holds the text that encoders append to.
+// writer contains the text that the encoders have written so far.
 type writer struct {
 	dst   []byte
 	depth int
 }
 
-// direct returns the canonical form of a value whose type has an encoder.
+// direct returns the canonical form of a value. ok is false if its type has no encoder or the
+// encoder cannot write the value.
 func direct(value any) (canonical []byte, ok bool) {
 	v := reflect.ValueOf(value)
 	if !v.IsValid() {
@@ -44,7 +45,7 @@ func direct(value any) (canonical []byte, ok bool) {
 	defer writers.Put(w)
 	w.dst, w.depth = w.dst[:0], 0
 	ok = encode(w, v)
-	if cap(w.dst) > keptWriter { // too large to keep for the next value
+	if cap(w.dst) > keptWriter { // too large to keep as buffer for the next value
 		canonical, w.dst = w.dst, nil
 		return canonical, ok
 	}
@@ -53,7 +54,7 @@ func direct(value any) (canonical []byte, ok bool) {
 
 var writers = sync.Pool{New: func() any { return new(writer) }}
 
-// encoders holds the encoder of each type seen so far; nil for a type without one.
+// encoders maps each type that was written before to its encoder, or to nil if it has none.
 var encoders sync.Map
 
 func encoderOf(t reflect.Type) encoder {
@@ -69,7 +70,7 @@ var (
 	textValue = reflect.TypeFor[jsontext.Value]()
 	madeValue = reflect.TypeFor[Value]()
 	octets    = reflect.TypeFor[[]byte]()
-	// ownForm are the interfaces of types that define their own JSON form.
+	// ownForm lists the interfaces of types that define their own JSON form or zero value.
 	ownForm = []reflect.Type{reflect.TypeFor[json.Marshaler](), reflect.TypeFor[json.MarshalerTo](),
 		reflect.TypeFor[encoding.TextMarshaler](), reflect.TypeFor[encoding.TextAppender](), reflect.TypeFor[interface{ IsZero() bool }]()}
 )
@@ -78,7 +79,8 @@ func hasOwnForm(t reflect.Type) bool {
 	return slices.ContainsFunc(ownForm, func(own reflect.Type) bool { return t.Implements(own) || reflect.PointerTo(t).Implements(own) })
 }
 
-// newEncoder returns the encoder of a type nested in others, or nil if it has none.
+// newEncoder returns the encoder of a type, or nil if it has none. within lists the types that
+// contain it; a type that contains itself has no encoder.
 func newEncoder(t reflect.Type, within []reflect.Type) encoder {
 	switch {
 	case t == textValue:
@@ -116,7 +118,8 @@ func newEncoder(t reflect.Type, within []reflect.Type) encoder {
 	return nil
 }
 
-// text appends a string. NUL and invalid UTF-8 have no canonical form.
+// text appends a string. It returns false for a NUL or invalid UTF-8, which have no canonical
+// form.
 func (w *writer) text(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x80 {
@@ -143,27 +146,28 @@ func (w *writer) base64(v reflect.Value) bool {
 	return true
 }
 
-// Value is a text in canonical form, returned by Canonical, Marshal, Members or Object. Marshal
-// copies it unchanged, so that the body of a request, which may be large, is not parsed again
-// for each record that contains it.
+// Value is a text in canonical form, as Canonical, Marshal, Members or Object return it. Marshal
+// copies it unchanged: the body of a request may be large, and need not be parsed again for each
+// record that contains it.
 type Value []byte
 
-// MarshalJSON returns the text.
+// MarshalJSON returns the text unchanged.
 func (v Value) MarshalJSON() ([]byte, error) { return v, nil }
 
-// UnmarshalJSON stores the text, which this program has written in canonical form.
+// UnmarshalJSON stores a copy of the text. It does not check it: use it only for texts that this
+// program has written in canonical form.
 func (v *Value) UnmarshalJSON(text []byte) error {
 	*v = bytes.Clone(text)
 	return nil
 }
 
-// made appends a text that is canonical.
+// made appends a Value, which is canonical. It returns false for an empty one.
 func (w *writer) made(v reflect.Value) bool {
 	w.dst = append(w.dst, v.Bytes()...)
 	return v.Len() > 0
 }
 
-// whatever appends the value in an interface.
+// whatever appends the value that an interface contains.
 func (w *writer) whatever(v reflect.Value) bool {
 	if v.IsNil() {
 		w.dst = append(w.dst, "null"...)
@@ -173,7 +177,7 @@ func (w *writer) whatever(v reflect.Value) bool {
 	return encode != nil && encode(w, v.Elem())
 }
 
-// canonical appends a JSON text in canonical form.
+// canonical appends the canonical form of a JSON text (jsontext.Value).
 func (w *writer) canonical(v reflect.Value) bool {
 	text := jsontext.Value(v.Bytes())
 	switch {
@@ -229,7 +233,7 @@ func sliceEncoder(element encoder) encoder {
 // memberEncoder writes one member of a struct.
 type memberEncoder struct {
 	name                string
-	prefix              string // the name in quotes, with a colon
+	prefix              string // the name in quotes and a colon
 	index               int
 	encode              encoder
 	omitZero, omitEmpty bool
@@ -279,8 +283,8 @@ func structEncoder(t reflect.Type, within []reflect.Type) encoder {
 	}
 }
 
-// memberOf returns how a field is written, and whether it is written at all. The encoder is nil
-// if the JSON library must write the field.
+// memberOf returns the encoder of a struct field. written is false if JSON omits the field. The
+// encoder in m is nil if the JSON library must write the struct.
 func memberOf(field reflect.StructField, within []reflect.Type) (m memberEncoder, written bool) {
 	tag, tagged := field.Tag.Lookup("json")
 	switch {
@@ -311,7 +315,7 @@ func memberOf(field reflect.StructField, within []reflect.Type) (m memberEncoder
 	return m, true
 }
 
-// isEmpty reports whether omitempty leaves a value out.
+// isEmpty reports whether omitempty omits a member with this value.
 func isEmpty(text []byte) bool {
 	switch string(text) {
 	case `null`, `""`, `{}`, `[]`:

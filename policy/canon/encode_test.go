@@ -60,8 +60,8 @@ func anyInside() *rapid.Generator[inside] {
 	})
 }
 
-// Structs are written in one pass of their own: it gives what the library gives
-// and refuses what the library and Check refuse.
+// Structs have their own code path (encode.go). It gives the same canonical form as the JSON
+// library, and refuses what the library or Check refuses.
 func TestStructsHaveTheSameCanonicalForm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := outside{
@@ -98,7 +98,7 @@ func TestStructsHaveTheSameCanonicalForm(t *testing.T) {
 
 type ownForm struct{ text string }
 
-// MarshalJSON implements json.Marshaler.
+// MarshalJSON makes ownForm a type with its own JSON form.
 func (o ownForm) MarshalJSON() ([]byte, error) { return []byte(`{"z":1,"a":"` + o.text + `"}`), nil }
 
 type ring struct {
@@ -114,7 +114,8 @@ type Embedded struct {
 	B int `json:"b"`
 }
 
-// What the pass does not know is left to the library.
+// Marshal leaves types without an encoder to the JSON library, and returns the canonical form of
+// what the library writes.
 func TestOtherTypesHaveTheSameCanonicalForm(t *testing.T) {
 	type octets []byte
 	for name, v := range map[string]any{
@@ -144,7 +145,7 @@ func TestOtherTypesHaveTheSameCanonicalForm(t *testing.T) {
 		"duration": struct{ D time.Duration }{time.Second}, "hidden with a name": embedding{},
 	} {
 		if _, err := json.Marshal(v); err == nil {
-			continue // the library has learnt it
+			continue // a newer version of the library can write the type
 		}
 		if got, err := canon.Marshal(v); err == nil {
 			t.Errorf("%s: %s", name, got)
@@ -152,7 +153,8 @@ func TestOtherTypesHaveTheSameCanonicalForm(t *testing.T) {
 	}
 }
 
-// Find and Put do what taking an object apart and putting it together does.
+// Find returns the member that Members returns. Put gives the same object as replacing the member
+// with Members and Object.
 func TestPutReplacesWhatFindFinds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := rapid.SampledFrom([]string{"a", "b", "ab", "b-"})

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// tooLarge returns the error for a number that is computed with.
+// tooLarge returns the error for a Go number that is beyond 2^53-1.
 func tooLarge(path string) *Error {
 	path = SafePointer(path)
 	return &Error{"out_of_range", path, where(path) + " must be a number from -9007199254740991 to 9007199254740991"}
 }
 
-// AllExact reports whether IsExact is true for all numbers of a text that Check has accepted.
-// It ignores the contents of strings.
+// AllExact reports whether IsExact is true for every number in a text that Check has accepted. It
+// ignores digits in strings.
 func AllExact(text []byte) bool {
 	for at := 0; at < len(text); {
 		switch c := text[at]; {
@@ -35,8 +35,8 @@ func AllExact(text []byte) bool {
 	return true
 }
 
-// hasLongNumber reports whether a text may contain an integer beyond 2^53-1, which has at least
-// 16 digits.
+// hasLongNumber reports whether a text has 16 digits in sequence. An integer beyond 2^53-1 has at
+// least 16.
 func hasLongNumber(text []byte) bool {
 	digits := 0
 	for _, c := range text {
@@ -51,12 +51,12 @@ func hasLongNumber(text []byte) bool {
 	return false
 }
 
-// inexact returns the JSON pointer of the first number of a Go type that is an integer beyond
-// 2^53-1. It does not check numbers in a JSON text (jsontext.Value, Value), because the program
-// does not compute with them. It checks numbers in an interface only if interfaces is set: when
-// writing, the program has made them; when reading, they are any JSON value.
+// inexact returns the JSON pointer of the first Go number in v that is beyond 2^53-1. It ignores
+// numbers in a JSON text (jsontext.Value, Value), because the program does not compute with them.
+// It checks numbers in an interface only if interfaces is true: Marshal sets it, because the
+// program has put them there; Decode does not, because there they are arbitrary JSON.
 func inexact(v reflect.Value, interfaces bool) (path string, found bool) {
-	if !v.IsValid() || hasOwnForm(v.Type()) { // a time is written as a string
+	if !v.IsValid() || hasOwnForm(v.Type()) { // a type with its own form, such as time.Time, is not written as a number
 		return "", false
 	}
 	switch v.Kind() {
@@ -94,14 +94,14 @@ func inexact(v reflect.Value, interfaces bool) (path string, found bool) {
 	case reflect.Map:
 		for _, name := range v.MapKeys() {
 			if path, found = inexact(v.MapIndex(name), interfaces); found {
-				return path, true // the pointer of the map: a name in it may be the caller's
+				return path, true // the pointer of the map itself, because its names may come from the caller
 			}
 		}
 	}
 	return "", false
 }
 
-// memberPath returns the pointer of a field in its object.
+// memberPath returns the pointer of a field relative to its struct; empty for an embedded struct.
 func memberPath(field reflect.StructField) string {
 	if field.Anonymous {
 		return ""

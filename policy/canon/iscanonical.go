@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// IsCanonical reports whether a text is its own canonical form. For a plain text (see plain.go)
-// one pass over the bytes decides, without a copy.
+// IsCanonical reports whether a text is equal to its canonical form. For a plain text (see
+// plain.go) it decides in one pass over the bytes, without a copy.
 func IsCanonical(text []byte) bool {
 	if end, ok := plainValue(text, 0, 0); ok && end == len(text) && utf8.Valid(text) {
 		return true
@@ -15,8 +15,8 @@ func IsCanonical(text []byte) bool {
 	return err == nil && bytes.Equal(canonical, text)
 }
 
-// plainValue returns the end of a plain, canonical value that begins at a position. ok is false
-// if one pass cannot decide.
+// plainValue returns the end of the plain, canonical value that begins at the position at. ok is
+// false if the text is not plain or not canonical.
 func plainValue(text []byte, at, depth int) (end int, ok bool) {
 	if at == len(text) || depth > plainDepth {
 		return at, false
@@ -39,10 +39,11 @@ func plainValue(text []byte, at, depth int) (end int, ok bool) {
 	return at, false
 }
 
-// plainDepth is well below the depth that Check allows.
+// plainDepth is the deepest nesting for the quick pass; Canonical decides for deeper texts.
 const plainDepth = 32
 
-// plainText returns the end of a string whose escapes all have the canonical spelling.
+// plainText returns the end of a string. ok is false if it has an escape that is not in canonical
+// form, or \u.
 func plainText(text []byte, at int) (end int, ok bool) {
 	for at++; at < len(text); at++ {
 		switch c := text[at]; {
@@ -59,7 +60,8 @@ func plainText(text []byte, at int) (end int, ok bool) {
 	return at, false
 }
 
-// plainNumber returns the end of an integer of at most 15 digits.
+// plainNumber returns the end of an integer. ok is false for any other number, for more than 15
+// digits, and for an integer that is not canonical, such as 01 or -0.
 func plainNumber(text []byte, at int) (end int, ok bool) {
 	negative := text[at] == '-'
 	if negative {
@@ -93,8 +95,8 @@ func plainArray(text []byte, at, depth int) (end int, ok bool) {
 	}
 }
 
-// plainObject returns the end of an object whose names are ASCII, without escapes, and in
-// order.
+// plainObject returns the end of an object. ok is false if a name is not ASCII or has an escape,
+// or if the names are not sorted and unique.
 func plainObject(text []byte, at, depth int) (end int, ok bool) {
 	if at++; at < len(text) && text[at] == '}' {
 		return at + 1, true

@@ -1,13 +1,13 @@
 package canon
 
-// Limits of one JSON text.
+// Limits of a JSON text.
 const (
-	MaxDepth   = 64        // limits a parser's stack
-	MaxMembers = 10_000    // per object; more would be an attack on programs that sort them
-	MaxNumber  = 40        // characters of a number token: the longest double needs 24
-	MaxInteger = 1<<53 - 1 // of a number that is computed with; RFC 7493: beyond it readers disagree
+	MaxDepth   = 64        // of nesting; limits the stack of a parser
+	MaxMembers = 10_000    // per object; sorting more could overload a program
+	MaxNumber  = 40        // characters of a number; the longest double needs 24
+	MaxInteger = 1<<53 - 1 // largest absolute value of a Go number; beyond it readers disagree (RFC 7493)
 
-	// keptWriter is the largest buffer that is kept for the next value. Most records have a few
-	// KB.
+	// keptWriter is the largest buffer, in bytes, that is kept for the next value. Most records
+	// have a few KB.
 	keptWriter = 64 << 10
 )

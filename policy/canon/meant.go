@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Unknown says that an object has an unknown member, which known member was probably meant, and
-// which members are known: "has an unknown member; known members: agent, command". A long list
-// is left out if there is a good guess. The text contains only known names.
+// Unknown returns the error text for an unknown member. It names the known member that was
+// probably meant, and all known members: "has an unknown member; known members: agent, command".
+// If there is a good guess, it omits a list that is long. The text contains only known names.
 func Unknown(unknown string, known []string) string {
 	const long = 120
 	meant, list := Meant(unknown, known), strings.Join(slices.Sorted(slices.Values(known)), ", ")
@@ -21,10 +21,10 @@ func Unknown(unknown string, known []string) string {
 	return "has an unknown member" + meant + " known members: " + list
 }
 
-// Meant returns a guess of the known name that was meant by an unknown one: ", did you mean
-// command?", or "" if none is similar.
+// Meant guesses which known name was meant by an unknown one. It returns ", did you mean
+// command?", or "" if no known name is similar.
 func Meant(unknown string, known []string) string {
-	best, distance := "", 3 // one edit of a short name, two edits of a longer one
+	best, distance := "", 3 // at most one edit for a short name, two for a longer one
 	for _, name := range slices.Sorted(slices.Values(known)) {
 		if near := edits(strings.ToLower(unknown), strings.ToLower(name), distance); near < distance && (near < 2 || len(name) > 5) {
 			best, distance = name, near
@@ -36,8 +36,9 @@ func Meant(unknown string, known []string) string {
 	return ", did you mean " + best + "?"
 }
 
-// edits returns the number of letters to insert, delete, replace or swap with their neighbour
-// to turn a into b, or most if it is not smaller (optimal string alignment).
+// edits returns the number of edits that turn a into b: to insert, delete or replace a byte, or to
+// swap two neighbours (optimal string alignment). It returns most if the number is not smaller
+// than most.
 func edits(a, b string, most int) int {
 	if d := len(a) - len(b); d >= most || -d >= most {
 		return most
@@ -66,7 +67,7 @@ func edits(a, b string, most int) int {
 	return min(rows[len(a)][len(b)], most)
 }
 
-// memberNames returns the names of a struct's members.
+// memberNames returns the JSON names of a struct's members.
 func memberNames(t reflect.Type) []string {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()

@@ -25,8 +25,8 @@ func TestMeantIsANearName(t *testing.T) {
 	}
 }
 
-// An unknown member is named by the object that holds it, and by what was meant;
-// the caller's own word is not repeated.
+// The error for an unknown member names the object that contains it and the member that was
+// probably meant. It does not repeat the name that the caller sent.
 func TestDecodeGuessesWhatWasMeant(t *testing.T) {
 	type inner struct {
 		Email string `json:"email"`

@@ -6,11 +6,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// ReplaceNUL returns a text in which each escaped NUL in the string at path (member names from
-// the top) is replaced by U+FFFD. This is the only exception to the strict parse: it lets a
-// service that judges texts judge such a text, too. The canonical form, the hash and everything
-// that is stored are computed after it and contain no NUL. A text without such a string is
-// returned unchanged.
+// ReplaceNUL replaces each escaped NUL by U+FFFD in the string at path (member names from the
+// top). If there is no such string, it returns the text unchanged.
+//
+// This is the only exception to the strict parse: it lets a service that judges texts judge a text
+// with a NUL, too. It must run before the canonical form and the hash are computed, so that
+// nothing that is stored contains a NUL.
 func ReplaceNUL(text []byte, path ...string) []byte {
 	if !bytes.Contains(text, []byte(`\u0000`)) {
 		return text
@@ -41,7 +42,7 @@ func ReplaceNUL(text []byte, path ...string) []byte {
 	return replaced
 }
 
-// enterMember advances to the value of a member of the entered object.
+// enterMember advances dec, which is inside an object, to the value of the named member.
 func enterMember(dec *jsontext.Decoder, name string) bool {
 	for dec.PeekKind() == '"' {
 		token, err := dec.ReadToken()

@@ -6,7 +6,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Only the NUL of the one member is replaced; everything else stays refused.
+// ReplaceNUL replaces NUL only in the named member. NUL in any other place remains, so that Check
+// refuses it.
 func TestReplaceNUL(t *testing.T) {
 	for _, tc := range []struct{ text, want string }{
 		{`{"email":"a\u0000b"}`, `{"email":"a\ufffdb"}`},

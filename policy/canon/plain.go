@@ -9,14 +9,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Nearly every text is plain: member names of ASCII without escapes, strings whose escapes have
-// the canonical spelling, integers and numbers of at most 15 digits without an exponent, nested
-// at most 64 deep. The canonical form of a plain text consists of its own tokens, with the
-// members sorted. One pass over the bytes builds it and makes all checks of Check. Any other
-// text is parsed by the library, which also produces the error.
+// Nearly every text is plain: its member names are ASCII without escapes, its strings have only
+// escapes in canonical spelling, its numbers are integers, or fractions of at most 15 digits
+// without an exponent, and it is nested at most 64 deep. The canonical form of a plain text
+// consists of the same tokens, with the members sorted. One pass over the bytes builds it and
+// makes all checks of Check. The JSON library parses any other text, and produces the error.
 
-// plain checks a text and returns its canonical form. ok is false if the text is refused or not
-// plain.
+// plain returns the canonical form of a plain text. ok is false if the text is not plain or if
+// Check would refuse it.
 func plain(text []byte) (canonical []byte, ok bool) {
 	if !utf8.Valid(text) {
 		return nil, false
@@ -40,11 +40,11 @@ type plainWriter struct {
 	at      int
 	dst     []byte
 	depth   int
-	members []plainMember // members of the open objects, innermost last
-	moved   []byte        // buffer for reordering
+	members []plainMember // members of the objects being read, those of the innermost object last
+	moved   []byte        // buffer for sorting members
 }
 
-// plainMember is a member in dst: name, colon and value.
+// plainMember is the position in dst of one member: name, colon and value.
 type plainMember struct {
 	name       []byte
 	start, end int
@@ -56,7 +56,7 @@ func (w *plainWriter) space() {
 	}
 }
 
-// next skips white space and consumes the byte c if it comes next.
+// next skips white space, and then the byte c. It returns false if another byte comes first.
 func (w *plainWriter) next(c byte) bool {
 	w.space()
 	if w.at < len(w.src) && w.src[w.at] == c {
@@ -97,10 +97,10 @@ func (w *plainWriter) value() bool {
 
 var literals = []string{"true", "false", "null"}
 
-// number copies a number that is its own canonical form: an integer, or a number of at most 15
-// digits without an exponent. No shorter number has the same double as such a number. It must
-// not be below 1e-6, where the canonical form has an exponent. "-0" is refused here because its
-// canonical form differs; "01" is not a number.
+// number copies a number that is already in canonical form: an integer, or a fraction of at most
+// 15 digits without an exponent. For such a fraction no shorter text means the same double. A
+// number below 1e-6 has an exponent in its canonical form, and "-0" becomes 0: number returns
+// false for both, and for "01", which is not JSON.
 func (w *plainWriter) number() bool {
 	start := w.at
 	if w.src[w.at] == '-' {
@@ -130,7 +130,7 @@ func (w *plainWriter) number() bool {
 	return (digits+fraction <= 15 || fraction == 0 && w.at-start <= MaxNumber) && !(zero && w.src[start] == '-')
 }
 
-// digits skips digits and counts them.
+// digits skips digits and returns their number.
 func (w *plainWriter) digits() int {
 	start := w.at
 	for w.at < len(w.src) && w.src[w.at] >= '0' && w.src[w.at] <= '9' {
@@ -139,7 +139,8 @@ func (w *plainWriter) digits() int {
 	return w.at - start
 }
 
-// text copies a string and returns its contents. A name must be ASCII without escapes.
+// text copies a string and returns its contents without the quotes. A name must be ASCII without
+// escapes.
 func (w *plainWriter) text(isName bool) (inside []byte, ok bool) {
 	start := w.at
 	for w.at++; w.at < len(w.src); w.at++ {
@@ -159,8 +160,7 @@ func (w *plainWriter) text(isName bool) (inside []byte, ok bool) {
 	return nil, false
 }
 
-// isShortEscape marks the bytes that follow the backslash in escapes with the canonical
-// spelling.
+// isShortEscape marks the bytes that may follow a backslash in canonical form, except u.
 var isShortEscape = [256]bool{'"': true, '\\': true, 'b': true, 'f': true, 'n': true, 'r': true, 't': true}
 
 func isASCII(text []byte) bool {
@@ -226,9 +226,8 @@ func (w *plainWriter) object() bool {
 	return true
 }
 
-// reorder sorts the members of the object that begins at start by name. The names are ASCII,
-// for which the order of the bytes is that of the UTF-16 code units. It returns false if two
-// names are equal.
+// reorder sorts by name the members of the object that begins at start in dst. For ASCII names the
+// order of bytes is the order of UTF-16 code units. It returns false if two names are equal.
 func (w *plainWriter) reorder(start int, members []plainMember) bool {
 	slices.SortFunc(members, func(a, b plainMember) int { return bytes.Compare(a.name, b.name) })
 	w.moved = append(w.moved[:0], w.dst[start:]...)
@@ -245,14 +244,14 @@ func (w *plainWriter) reorder(start int, members []plainMember) bool {
 	return true
 }
 
-// plainMembers returns the members of a canonical object whose own names have no escapes.
+// plainMembers returns the members of a canonical object. ok is false if a name has an escape.
 func plainMembers(canonical []byte) (members map[string]jsontext.Value, ok bool) {
 	end := len(canonical) - 1
 	if end < 1 || canonical[0] != '{' || canonical[end] != '}' {
 		return nil, false
 	}
 	members = make(map[string]jsontext.Value, 16)
-	for at := 1; at < end; at++ { // after the brace or a comma
+	for at := 1; at < end; at++ { // at is after the brace or a comma
 		if canonical[at] != '"' {
 			return nil, false
 		}
@@ -260,7 +259,7 @@ func plainMembers(canonical []byte) (members map[string]jsontext.Value, ok bool)
 		if name < 0 || bytes.IndexByte(canonical[at+1:at+1+name], '\\') >= 0 {
 			return nil, false
 		}
-		value := at + 1 + name + 2 // after the quote and the colon
+		value := at + 1 + name + 2 // the position after the closing quote and the colon
 		next := skip(canonical, value)
 		if canonical[value-1] != ':' || next > end || next < end && canonical[next] != ',' {
 			return nil, false
@@ -271,8 +270,9 @@ func plainMembers(canonical []byte) (members map[string]jsontext.Value, ok bool)
 	return members, true
 }
 
-// Find returns the position of the value at a path of names in a canonical object. The names
-// must not need escapes. An empty path is the complete object.
+// Find returns the position of the value at a path of member names in a canonical object. It finds
+// only names that JSON writes without escapes. With an empty path it returns the position of the
+// complete object.
 func Find(canonical []byte, path ...string) (start, end int, found bool) {
 	if len(path) == 0 {
 		return 0, len(canonical), true
@@ -285,16 +285,16 @@ func Find(canonical []byte, path ...string) (start, end int, found bool) {
 	return start, skip(canonical, start), true
 }
 
-// findMember returns the position at which the value of a member begins, in the object that
-// begins at another position. It reads neither that value nor the rest of the object.
+// findMember returns the position of the value of a member. object is the position of the object.
+// It does not read the value or the rest of the object.
 func findMember(text []byte, object int, name string) (value int, found bool) {
 	if object == len(text) || text[object] != '{' {
 		return 0, false
 	}
-	for at := object + 1; at < len(text) && text[at] == '"'; at = skip(text, value) + 1 { // after the brace or a comma
+	for at := object + 1; at < len(text) && text[at] == '"'; at = skip(text, value) + 1 { // at is after the brace or a comma
 		colon := skipText(text, at)
 		if value = colon + 1; value >= len(text) {
-			break // the text was cut off
+			break // the text ends too early
 		}
 		if string(text[at+1:colon-1]) == name {
 			return value, true
@@ -303,8 +303,8 @@ func findMember(text []byte, object int, name string) (value int, found bool) {
 	return 0, false
 }
 
-// Put returns a copy of the object in which the value that Find finds is replaced by another
-// canonical value. The copy is canonical. If there is no such value it returns the object.
+// Put returns a copy of a canonical object in which the value at path is replaced by another
+// canonical value. If Find does not find a value at path, Put returns the object unchanged.
 func Put(canonical, value []byte, path ...string) []byte {
 	start, end, found := Find(canonical, path...)
 	if !found {
@@ -313,7 +313,7 @@ func Put(canonical, value []byte, path ...string) []byte {
 	return slices.Concat(canonical[:start], value, canonical[end:])
 }
 
-// skip returns the end of a value of an object or array, including the white space after it.
+// skip returns the end of a value in an object or array, including white space after the value.
 func skip(text []byte, at int) int {
 	for depth := 0; at < len(text); at++ {
 		switch text[at] {
@@ -334,11 +334,11 @@ func skip(text []byte, at int) int {
 	return at
 }
 
-// skipText returns the position after a string.
+// skipText returns the position after the string that begins at at.
 func skipText(text []byte, at int) int {
 	at++
 	for quote := -1; at <= len(text); {
-		if quote < at { // otherwise the quote found before is still ahead
+		if quote < at { // the quote found last was inside an escape
 			next := bytes.IndexByte(text[at:], '"')
 			if next < 0 {
 				return len(text)
@@ -355,7 +355,8 @@ func skipText(text []byte, at int) int {
 }
 
 // Walk calls member for each member of an object that Check has accepted, in the order of the
-// text. The values are parts of the text, not copies. It stops at the first error.
+// text. The values are parts of the text, not copies. If member returns an error, Walk stops and
+// returns that error.
 func Walk(object []byte, member func(name string, value jsontext.Value) error) error {
 	w := plainWriter{src: object}
 	if !w.next('{') {
@@ -382,7 +383,7 @@ func Walk(object []byte, member func(name string, value jsontext.Value) error) e
 	return nil
 }
 
-// nameOf returns a name from its quoted form; nearly none has an escape.
+// nameOf returns the name without quotes and escapes. Escapes in names are rare.
 func nameOf(quoted []byte) (name string, ok bool) {
 	if inside := len(quoted) - 1; inside > 0 && bytes.IndexByte(quoted, '\\') < 0 {
 		return string(quoted[1:inside]), true
@@ -391,5 +392,5 @@ func nameOf(quoted []byte) (name string, ok bool) {
 	return string(unquoted), err == nil
 }
 
-// errNoObject cannot occur, because the text was checked.
+// errNoObject is returned where an error cannot occur, because the text was checked.
 var errNoObject = &Error{"invalid_json", "", "invalid JSON: not an object"}

@@ -7,8 +7,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Reader reads a text that Check has accepted, in one pass, and does not parse what is skipped.
-// For a text that was not checked its results are meaningless.
+// Reader reads a text that Check has accepted, in one pass. It does not parse values that the
+// caller skips. For a text that was not checked the results are undefined.
 //
 //	for r.Enter(); r.More(); {
 //		switch string(r.Name()) {
@@ -26,8 +26,8 @@ type Reader struct {
 // NewReader returns a reader at the beginning of a text.
 func NewReader(text []byte) *Reader { return &Reader{text: text} }
 
-// Kind returns the kind of the next value by its first byte: { [ " 0 t f n. Every number has
-// the kind 0. At the end of the text it returns the zero byte.
+// Kind returns the first byte of the next value, which tells its type: { [ " t f n, or 0 for every
+// number. At the end of the text it returns the zero byte.
 func (r *Reader) Kind() byte {
 	r.space()
 	if r.at >= len(r.text) {
@@ -47,14 +47,14 @@ func (r *Reader) space() {
 	}
 }
 
-// Enter enters the object or array that is the next value.
+// Enter moves into the object or array that is the next value.
 func (r *Reader) Enter() {
 	r.space()
 	r.at++
 }
 
-// More reports whether the entered object or array has another member or item. If not, it moves
-// after its end.
+// More reports whether the object or array has another member or item. If not, it moves after the
+// closing bracket.
 func (r *Reader) More() bool {
 	switch r.Kind() {
 	case ']', '}':
@@ -66,8 +66,8 @@ func (r *Reader) More() bool {
 	return r.at < len(r.text)
 }
 
-// Name returns the name of the next member; the value is next. Like Text it returns a part of
-// the text if there is nothing to unescape, so a caller that keeps it must copy it.
+// Name returns the name of the next member and moves to its value. A name without escapes is a
+// part of the text: a caller that keeps it must copy it.
 func (r *Reader) Name() []byte {
 	name := r.Text()
 	r.space()
@@ -75,7 +75,8 @@ func (r *Reader) Name() []byte {
 	return name
 }
 
-// Text returns the string that is the next value.
+// Text returns the string that is the next value. A string without escapes is a part of the text:
+// a caller that keeps it must copy it.
 func (r *Reader) Text() []byte {
 	r.space()
 	start := r.at
@@ -84,17 +85,17 @@ func (r *Reader) Text() []byte {
 	if bytes.IndexByte(inside, '\\') < 0 {
 		return inside
 	}
-	text, _ := jsontext.AppendUnquote(nil, r.text[start:r.at]) // the text was checked
+	text, _ := jsontext.AppendUnquote(nil, r.text[start:r.at]) // no error, because the text was checked
 	return text
 }
 
-// Number returns the number that is the next value, as the double that Check accepted.
+// Number returns the number that is the next value.
 func (r *Reader) Number() float64 {
 	f, _ := strconv.ParseFloat(string(r.Raw()), 64)
 	return f
 }
 
-// Raw returns the text of the next value, a part of the complete text.
+// Raw returns the text of the next value. It is a part of the complete text, not a copy.
 func (r *Reader) Raw() jsontext.Value {
 	r.space()
 	start := r.at
@@ -118,7 +119,7 @@ func (r *Reader) Skip() {
 			depth++
 		case '}', ']':
 			if depth == 0 {
-				return // the end of a surrounding value: the skipped value was a number or a word
+				return // the end of the surrounding value; the skipped value was a number or a literal
 			}
 			if depth--; depth == 0 {
 				r.at++

@@ -11,9 +11,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// worst are the texts that cost the most for their length: nearly a megabyte of
-// one thing. They are measured, and one reads of each here that its canonical form
-// is what the library gives.
+// worst contains the texts that are the most expensive for their length: nearly a megabyte of the
+// same element. The benchmark measures them, and a test checks that their canonical form is that
+// of the JSON library.
 var worst = map[string]string{
 	"escapes":           `["` + strings.Repeat(`\n`, 450_000) + `"]`,
 	"escaped quotes":    `["` + strings.Repeat(`\"`, 450_000) + `"]`,

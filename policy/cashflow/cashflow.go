@@ -1,20 +1,20 @@
-// Package cashflow measures a list of cash flows: net present value, every
-// internal rate of return with a proof that there are no others, multiples,
-// payback, modified rate of return, and a discounted cash-flow valuation.
+// Package cashflow measures a list of cash flows: net present value, every internal rate of return
+// with a proof that there are no others, multiples, payback, modified rate of return, and a
+// discounted cash-flow valuation.
 //
-// Flows are periodic (numbers; the first is at time 0 and not discounted) or
-// dated (time is days since the earliest over 365). Amounts paid in are negative.
+// Flows are periodic (numbers; the first is at time 0 and not discounted) or dated (the time of a
+// flow is the number of days since the earliest, divided by 365). Amounts paid in are negative.
 //
 //	npv = sum of c_i / (1+r)^t_i
 //
-// which for [-1200, 400, 500, 650] at 8 % is 115.030737184. The internal rates of
-// return are the roots of that sum (roots.go says how all are found); here there
-// is one, 0.128205923472. Where there are several, the headline is the one nearest to
-// 0 of those with the sign of the undiscounted sum, else the one nearest to 0.
-// Multiples are those of the ILPA reporting template: dpi is paid out over paid in,
-// rvpi the residual value over paid in, tvpi both.
+// For [-1200, 400, 500, 650] at 8 % this is 115.030737184. The internal rates of return are the
+// roots of that sum (roots.go describes how all are found). In the example there is one,
+// 0.128205923472. If there are several, the answer reports the one nearest to 0 among those with
+// the sign of the undiscounted sum, or the one nearest to 0 if none has that sign. The multiples
+// are those of the ILPA reporting template: dpi is paid out over paid in, rvpi is the residual
+// value over paid in, and tvpi is the sum of both.
 //
-// Rates are decimals. Times are periods or years as said with each number.
+// Rates are decimals. Times are periods or years, as stated for each number.
 package cashflow
 
 import (
@@ -53,13 +53,13 @@ type Input struct {
 	DCF            *DCF     `json:"dcf,omitempty" jsonschema_description:"A discounted cash-flow valuation."`
 }
 
-// Valued is what the portfolio was worth on a day, before the flows of that day.
+// Valued is the value of the portfolio on a day, before the flows of that day.
 type Valued struct {
 	Date  string  `json:"date" jsonschema:"format=date" jsonschema_description:"YYYY-MM-DD, each day once."`
 	Value float64 `json:"value" jsonschema:"minimum=0,maximum=1000000000000000" jsonschema_description:"Market value before that day's flows, in currency."`
 }
 
-// Output is the analysis. What cannot be computed is null.
+// Output is the analysis. A number that cannot be computed is null.
 type Output struct {
 	Mode                    string           `json:"mode" jsonschema:"enum=periodic,enum=dated,enum=dcf" jsonschema_description:"dcf: no cashFlows, only the valuation."`
 	NPV                     *float64         `json:"npv" jsonschema:"nullable" jsonschema_description:"Net present value at discountRate, in currency, time 0 not discounted."`
@@ -86,9 +86,9 @@ type Output struct {
 	Findings                []policy.Finding `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }
 
-// Evaluate analyzes cash flows. It refuses with missing_field, unknown_field,
-// wrong_type, invalid_date, invalid_enum, out_of_range, too_many_items,
-// mutually_exclusive, no_cash_flows and growth_not_below_discount_rate.
+// Evaluate analyzes cash flows. The codes of its errors are missing_field, unknown_field,
+// wrong_type, invalid_date, invalid_enum, out_of_range, too_many_items, mutually_exclusive,
+// inconsistent_input, no_cash_flows and growth_not_below_discount_rate.
 func Evaluate(in Input) (Output, error) {
 	s, err := read(in)
 	if err != nil {
@@ -119,7 +119,7 @@ func Evaluate(in Input) (Output, error) {
 	return out, nil
 }
 
-// notes collects findings, and whether a number had no form.
+// notes collects findings. beyond is true if a number is too large for the answer.
 type notes struct {
 	found  []policy.Finding
 	beyond bool
@@ -129,14 +129,14 @@ func (n *notes) add(id, severity, path, message string) {
 	n.found = append(n.found, policy.Finding{ID: id, Severity: severity, Path: path, Message: message})
 }
 
-// number is x as printed, or null.
+// number returns x as answers contain it, or nil if it is too large.
 func (n *notes) number(x float64) *float64 {
 	p := money.Number(x)
 	n.beyond = n.beyond || p == nil
 	return p
 }
 
-// compare sets returns and present value against the discount rate.
+// compare adds findings about the rate of return, the discount rate and the present value.
 func (s *series) compare(in Input, out *Output, n *notes) {
 	annual := out.XIRR
 	if out.IRRAnnualized != nil {
@@ -156,7 +156,8 @@ func (s *series) compare(in Input, out *Output, n *notes) {
 	}
 }
 
-// totals fills in what needs no rate: sums, multiples, payback, modified return.
+// totals sets the results that do not depend on the discount rate: sums, multiples, payback and
+// modified rate of return.
 func (s *series) totals(out *Output, n *notes) {
 	var in, outgoing, net, value money.Sum
 	value.Add(s.residual)
@@ -187,7 +188,7 @@ func (s *series) totals(out *Output, n *notes) {
 	}
 }
 
-// returns fills in the internal rates of return.
+// returns sets the internal rates of return.
 func (s *series) returns(out *Output, n *notes) {
 	amounts := s.withResidual()
 	positive, negative := false, false
@@ -228,11 +229,11 @@ func (s *series) returns(out *Output, n *notes) {
 	out.IRRAnnualized = n.number(math.Expm1(s.perYear * math.Log1p(irr)))
 }
 
-// headline chooses the rate to report from ascending roots: the one nearest to 0 of those
-// with the sign of the undiscounted sum, otherwise the one nearest to 0 of all. Flows that
-// return more than was paid in have a positive rate. A root below -50 % solves the equation
-// but says nothing about the investment; if there are others, it is reported only if it is
-// the nearest.
+// headline returns the rate to report from roots, which must be in ascending order. It prefers
+// roots with the sign of the undiscounted sum, since flows that return more than was paid in have
+// a positive rate. It prefers roots of at least -50 %: a lower root solves the equation but does
+// not describe the investment. Of the preferred roots, or of all if none is preferred, it returns
+// the one nearest to 0.
 func headline(roots, amounts []float64) float64 {
 	const spurious = -0.5
 	var sum money.Sum
@@ -249,7 +250,7 @@ func headline(roots, amounts []float64) float64 {
 	return best
 }
 
-// discounted fills in what needs the discount rate.
+// discounted sets the results that depend on the discount rate.
 func (s *series) discounted(out *Output, n *notes) {
 	if s.rate == nil {
 		return

@@ -21,13 +21,13 @@ func evaluate(t policytest.TB, in cashflow.Input) cashflow.Output {
 	return policytest.Must(t, cashflow.Evaluate, in)
 }
 
-// ask reads a request given as JSON members.
+// ask evaluates a request that is given as JSON members.
 func ask(t *testing.T, members string) cashflow.Output {
 	t.Helper()
 	return policytest.Ask(t, cashflow.Evaluate, members)
 }
 
-// is compares an optional number with 12 digits, the last of which may differ.
+// is reports whether an optional number agrees to 12 digits. The last digit may differ by one.
 func is(got *float64, want float64) bool {
 	return got != nil && math.Abs(*got-want) <= 1.2e-11*math.Abs(want)
 }
@@ -40,8 +40,8 @@ func show(x *float64) string {
 }
 
 func ExampleEvaluate() {
-	// The oil pump of Lorie and Savage 1955, "Three Problems in Rationing
-	// Capital": a larger pump pays 10,000 earlier and 10,000 less later.
+	// The oil pump of Lorie and Savage 1955, "Three Problems in Rationing Capital": a larger pump
+	// costs 1,600, and pays 10,000 one year earlier instead of one year later.
 	out, err := cashflow.Evaluate(cashflow.Input{CashFlows: cashflow.Periodic(-1600, 10000, -10000)})
 	if err != nil {
 		fmt.Println(err)
@@ -51,7 +51,7 @@ func ExampleEvaluate() {
 	// Output: multiple [0.25 4] irr_multiple_roots
 }
 
-// The example of the contract, digit by digit, through the whole service.
+// The service gives the example of the contract, digit by digit.
 func TestWorkedExample(t *testing.T) {
 	got := policytest.Members(t, cashflow.Service, cashflow.Service.Example)
 	for name, want := range map[string]any{
@@ -67,8 +67,8 @@ func TestWorkedExample(t *testing.T) {
 	}
 }
 
-// The examples of the Excel manual: XIRR 0.373362535, XNPV at 9 % 2086.647602,
-// IRR 8.7 % (8.66309 %), MIRR 12.6094 %.
+// The results are those of the Excel manual: XIRR 0.373362535, XNPV at 9 % 2086.647602, IRR 8.7 %
+// (8.66309 %), MIRR 12.6094 %.
 func TestSpreadsheetManualExamples(t *testing.T) {
 	out := ask(t, `"discountRate":0.09,"cashFlows":[{"date":"2008-01-01","amount":-10000},{"date":"2008-03-01","amount":2750},
 		{"date":"2008-10-30","amount":4250},{"date":"2009-02-15","amount":3250},{"date":"2009-04-01","amount":2750}]`)
@@ -85,7 +85,7 @@ func TestSpreadsheetManualExamples(t *testing.T) {
 	}
 }
 
-// Closed forms: an annuity's present value, a perpetuity-like long annuity, a
+// The results agree with closed forms: the present value of an annuity, of a long annuity and of a
 // single payment.
 func TestClosedForms(t *testing.T) {
 	flows := make([]float64, 61)
@@ -115,8 +115,8 @@ func TestStatusOfRoots(t *testing.T) {
 		findings []string
 	}{
 		{"-1600,10000,-10000", "multiple", []float64{0.25, 4}, []string{"irr_multiple_roots"}},
-		{"1000,-3000,2500", "none", []float64{}, []string{"irr_no_root"}},                  // Brealey and Myers: no rate at all
-		{"-100,230,-132", "multiple", []float64{0.1, 0.2}, []string{"irr_multiple_roots"}}, // (v-1/1.1)(v-1/1.2)
+		{"1000,-3000,2500", "none", []float64{}, []string{"irr_no_root"}},                  // from Brealey and Myers; has no rate
+		{"-100,230,-132", "multiple", []float64{0.1, 0.2}, []string{"irr_multiple_roots"}}, // proportional to (v-1/1.1)(v-1/1.2)
 		{"-100,220,-121", "unique", []float64{0.1}, []string{"irr_tangent_root"}},          // double root
 		{"1,-3,3,-1", "unique", []float64{0}, []string{"irr_tangent_root"}},                // triple root
 		{"100,-250,144", "multiple", []float64{-0.1, 0.6}, []string{"irr_multiple_roots"}},
@@ -142,7 +142,7 @@ func TestStatusOfRoots(t *testing.T) {
 		for i, want := range tc.roots {
 			tolerance := 1e-11 * math.Max(math.Abs(want), 1e-3)
 			if slices.Contains(tc.findings, "irr_tangent_root") {
-				tolerance = 1e-5 // a double root is known to the root of a double
+				tolerance = 1e-5 // the error of a double root is about the square root of the precision of a double
 			}
 			if math.Abs(out.IRRRoots[i]-want) > tolerance {
 				t.Errorf("%s: root %v, want %v", tc.flows, out.IRRRoots[i], want)
@@ -155,14 +155,14 @@ func TestStatusOfRoots(t *testing.T) {
 	}
 }
 
-// The headline has the sign of the sum of the flows. The first three rates are those
-// that numpy-financial and pyxirr test for (numpy-financial tests/test_financial.py,
-// "test_gh_44" and the flows of issue 28; pyxirr tests/test_periodic.rs).
+// The reported rate has the sign of the sum of the flows. The first three rates are in the tests
+// of numpy-financial and pyxirr (numpy-financial tests/test_financial.py, "test_gh_44" and the
+// flows of issue 28; pyxirr tests/test_periodic.rs).
 func TestHeadlineHasTheSignOfTheSum(t *testing.T) {
 	for flows, want := range map[string]float64{
 		"-50,-100,600,300,-100": 1.85441782845, "-1678.87,771.96,1814.05,3520.3,3552.95,3584.99,4789.91,-1": 1.00426984872, "-5,10.5,1,-8,1": 0.08859833852,
 		"-1600,10000,-10000": 0.25, "100,-250,144": -0.1, "100,-200,75": -0.5, "-1000,3600,-4310,1716": 0.1,
-		"100,-200,100": 0, // the sum is 0, and so is the rate
+		"100,-200,100": 0, // the sum is 0, and the rate is 0
 	} {
 		out := ask(t, `"cashFlows":[`+flows+`]`)
 		if out.IRR == nil || math.Abs(*out.IRR-want) > 1e-10 {
@@ -174,7 +174,7 @@ func TestHeadlineHasTheSignOfTheSum(t *testing.T) {
 	}
 }
 
-// Numbers that are allowed and suspicious are findings, not errors.
+// Numbers that are allowed but suspicious make findings, not errors.
 func TestSuspiciousNumbers(t *testing.T) {
 	for members, want := range map[string]bool{
 		`"cashFlows":[-100,60,60],"discountRate":8`: true, `"dcf":{"cashFlows":[10],"discountRate":8}`: true, `"cashFlows":[-100,60,60],"discountRate":0.9`: false,
@@ -185,10 +185,10 @@ func TestSuspiciousNumbers(t *testing.T) {
 	}
 }
 
-// The two-year example of the modified Dietz method: 100 at the start, 50 paid in after
-// a year, 300 at the end: a gain of 150 on 125 of capital is 120 % (Wikipedia, "Modified
-// Dietz method"). With a valuation of 140 before the payment the time-weighted return is
-// 1.4 * 300/190 - 1 (CFA Institute, GIPS: linked at each external flow).
+// The two-year example of the modified Dietz method (Wikipedia, "Modified Dietz method"): 100 at
+// the start, 50 paid in after a year, and 300 at the end are a gain of 150 on a capital of 125, or
+// 120 %. With a valuation of 140 before the payment, the time-weighted return is 1.4 * 300/190 - 1
+// (CFA Institute, GIPS: linked at each external flow).
 func TestModifiedDietzAndTimeWeightedReturn(t *testing.T) {
 	const flows = `"cashFlows":[{"date":"2021-01-01","amount":-100},{"date":"2022-01-01","amount":-50},{"date":"2023-01-01","amount":300}],"valuations":[`
 	out := ask(t, flows+`{"date":"2023-01-01","value":300},{"date":"2021-01-01","value":0}]`)
@@ -245,7 +245,7 @@ func TestPayback(t *testing.T) {
 		}
 	}
 	for members, want := range map[string]string{
-		`"cashFlows":[-100,110],"discountRate":0.1`:                    "1", // worth exactly 100
+		`"cashFlows":[-100,110],"discountRate":0.1`:                    "1", // the discounted flow is exactly 100
 		`"cashFlows":[-100,109],"discountRate":0.1`:                    "null",
 		`"cashFlows":[-100,60,72.6],"discountRate":0.1`:                "1.75757575758",
 		`"cashFlows":[-100,110],"discountRate":0.1,"periodsPerYear":2`: "0.953462589246", // 100/(110/1.1^0.5)
@@ -259,8 +259,8 @@ func TestPayback(t *testing.T) {
 	}
 }
 
-// Order does not matter for dated flows and one day's amounts are netted as
-// decimals: 0.1 + 0.2 - 0.3 is nothing paid in and nothing paid out.
+// The order of dated flows does not matter. The amounts of a day are added as decimals: 0.1 + 0.2
+// - 0.3 counts as nothing paid in and nothing paid out.
 func TestDatedFlowsAreSortedAndNetted(t *testing.T) {
 	a := ask(t, `"cashFlows":[{"date":"2025-01-01","amount":-100},{"date":"2026-01-01","amount":60},{"date":"2025-07-01","amount":60}]`)
 	b := ask(t, `"cashFlows":[{"date":"2026-01-01","amount":30},{"date":"2025-07-01","amount":60},{"date":"2026-01-01","amount":30},{"date":"2025-01-01","amount":-100}]`)
@@ -302,7 +302,7 @@ func TestDCF(t *testing.T) {
 			t.Errorf("%s: %+v", members, out)
 		}
 	}
-	// Growth that an exit multiple implies, put back, gives the same terminal value.
+	// The growth rate that an exit multiple implies gives the same terminal value.
 	a := ask(t, flows+`,"terminalMethod":"exitMultiple","exitMultiple":8,"terminalMetric":200}`)
 	b := ask(t, flows+`,"terminalMethod":"gordon","terminalGrowthRate":`+show(a.DCF.ImpliedGrowthRate)+`,"terminalMetric":200}`)
 	if math.Abs(*b.DCF.TerminalValue-1600) > 1e-7 || math.Abs(*b.DCF.ImpliedExitMultiple-8) > 1e-9 {
@@ -412,7 +412,7 @@ func TestMostFlowsAreAnswered(t *testing.T) {
 	}
 }
 
-// Each root makes the flows worth nothing, relative to what moves.
+// At each root the present value is 0, relative to the size of the flows.
 func TestRootsAreZeroes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		flows := rapid.SliceOfN(rapid.Float64Range(-1000, 1000), 2, 40).Draw(t, "flows")
@@ -431,15 +431,15 @@ func TestRootsAreZeroes(t *testing.T) {
 				volume += math.Abs(pv)
 				slope += math.Abs(pv) * float64(k)
 			}
-			if math.Abs(npv) > 1e-11*slope*(1+1/(1+r))+1e-12*volume { // twelve digits of the rate
+			if math.Abs(npv) > 1e-11*slope*(1+1/(1+r))+1e-12*volume { // the error from rounding the rate to twelve digits
 				t.Fatalf("at %v the flows are worth %v of %v", r, npv, volume)
 			}
 		}
 	})
 }
 
-// An independent invariant: scaling all flows changes no rate; NPV falls in the
-// rate for an investment followed by income, and is zero at its only root.
+// Multiplying all flows by a number changes no rate. For an investment followed by income, the NPV
+// falls as the rate rises, and is 0 at the only root.
 func TestInvestmentProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		income := rapid.SliceOfN(rapid.Float64Range(0, 1000), 1, 30).Draw(t, "income")

@@ -7,7 +7,7 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// charts are the flows of the example, and their present value by discount rate.
+// charts returns the flows of the example, and their present value by discount rate.
 func charts(s policy.Service) ([]policy.Chart, error) {
 	in, err := policy.ReadExample[Input](s)
 	if err != nil {

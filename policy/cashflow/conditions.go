@@ -2,7 +2,7 @@ package cashflow
 
 import "github.com/countersign/countersign/policy/shape"
 
-// Conditions say what cash flows and a valuation need.
+// Conditions returns the members that cash flows and a valuation require.
 func Conditions() []any {
 	dated := shape.Schema{"required": []any{"cashFlows"}, "properties": shape.Schema{"cashFlows": shape.Schema{"type": "array", "minItems": 1, "items": shape.Schema{"type": "object"}}}}
 	flow := shape.Schema{"type": "object", "properties": shape.Schema{

@@ -8,8 +8,8 @@ import (
 	"github.com/countersign/countersign/policy/money"
 )
 
-// DCF is a discounted cash-flow valuation: flows of years 1 to n and a terminal
-// value at the end of year n.
+// DCF is the input of a discounted cash-flow valuation: flows at the end of years 1 to n, and a
+// terminal value at the end of year n.
 type DCF struct {
 	CashFlows          []float64 `json:"cashFlows" jsonschema:"minItems=1,maxItems=200" jsonschema_description:"Free cash flows of years 1 to n, in currency, each from -1e15 to 1e15."`
 	DiscountRate       float64   `json:"discountRate" jsonschema:"exclusiveMinimum=-0.99,maximum=10" jsonschema_description:"Annual effective rate as a decimal."`
@@ -22,7 +22,7 @@ type DCF struct {
 	SharesOutstanding  *float64  `json:"sharesOutstanding,omitempty" jsonschema:"exclusiveMinimum=0,maximum=1000000000000000" jsonschema_description:"Number of shares."`
 }
 
-// DCFValue is a valuation as printed.
+// DCFValue is a valuation as answers contain it.
 type DCFValue struct {
 	PVCashFlows         *float64 `json:"pvCashFlows" jsonschema:"nullable" jsonschema_description:"Present value of the flows, in currency."`
 	TerminalValue       *float64 `json:"terminalValue" jsonschema:"nullable" jsonschema_description:"At the end of year n, in currency; 0 for none."`
@@ -35,13 +35,13 @@ type DCFValue struct {
 	ImpliedExitMultiple *float64 `json:"impliedExitMultiple" jsonschema:"nullable" jsonschema_description:"Multiple of terminalMetric that the growth rate implies."`
 }
 
-// Valuation is a valuation before rounding. What has no value is NaN.
+// Valuation is a valuation before rounding. A number that is not defined is NaN.
 type Valuation struct {
 	Flows, Terminal, PVTerminal, Enterprise, Equity         float64
 	PerShare, TerminalShare, ImpliedGrowth, ImpliedMultiple float64
 }
 
-// Check refuses what cannot be valued; path is the pointer of the DCF.
+// Check refuses a DCF that cannot be valued. path is its JSON pointer.
 func (d *DCF) Check(c *money.Check, path string) {
 	c.Length(path+"/cashFlows", len(d.CashFlows), 1, maxDCF)
 	for i, x := range d.CashFlows {
@@ -112,8 +112,8 @@ func (d *DCF) Value() Valuation {
 	return v
 }
 
-// Report is the valuation as printed; false if a number beyond
-// 9007199254740991 had to become null.
+// Report returns the valuation as answers contain it. ok is false if a number beyond
+// 9007199254740991 became null.
 func (v Valuation) Report() (*DCFValue, bool) {
 	var n notes
 	value := v.report(&n)
@@ -134,7 +134,7 @@ func (v Valuation) report(n *notes) *DCFValue {
 	}
 }
 
-// Findings says what is unusual about a valuation; path is the pointer of the DCF.
+// Findings returns what is unusual about a valuation. path is the JSON pointer of the DCF.
 func (d *DCF) Findings(path string, v Valuation) []policy.Finding {
 	var n notes
 	if v.TerminalShare > dominatingShare {

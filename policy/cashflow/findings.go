@@ -2,7 +2,7 @@ package cashflow
 
 import "github.com/countersign/countersign/policy"
 
-// documented says what each finding is about.
+// documented describes each finding.
 func documented() []policy.Rule {
 	return []policy.Rule{
 		{ID: "number_out_of_range", Example: `{"cashFlows":[-1000000000000000,1000000000000000,1000000000000000,1000000000000000,1000000000000000,1000000000000000,1000000000000000,1000000000000000,1000000000000000,1000000000000000,1000000000000000,1000000000000000,1000000000000000]}`,

@@ -9,13 +9,13 @@ import (
 	"github.com/countersign/countersign/policy/money"
 )
 
-// valued is a checked valuation.
+// valued is a valuation that was read and checked.
 type valued struct {
 	day   money.Day
 	value float64
 }
 
-// readValuations checks the valuations and sorts them.
+// readValuations reads and checks the valuations, and sorts them by day.
 func (s *series) readValuations(c *money.Check, list []Valued) {
 	if len(list) == 0 {
 		return
@@ -40,9 +40,9 @@ func (s *series) readValuations(c *money.Check, list []Valued) {
 	}
 }
 
-// performance fills in the returns between valuations. A flow belongs to the period
-// that begins on its day or before; those before the first valuation, and on or after
-// the last, belong to none.
+// performance sets the returns between valuations. A flow belongs to the period that contains its
+// day; a flow on the day of a valuation belongs to the period that begins on that day. Flows
+// before the first valuation, and on or after the last, are ignored.
 func (s *series) performance(out *Output, n *notes) {
 	if len(s.valued) == 0 {
 		return
@@ -68,9 +68,9 @@ func (s *series) performance(out *Output, n *notes) {
 	}
 }
 
-// dietz is the modified Dietz return of a period (Dietz 1968; GIPS): the gain over the
-// mean capital, each flow weighted by the part of the period after it. NaN without
-// capital.
+// dietz returns the modified Dietz return of a period (Dietz 1968; GIPS): the gain divided by the
+// mean capital, in which each flow is weighted by the part of the period after it. It returns NaN
+// if the mean capital is not positive.
 func (s *series) dietz(from, to valued) float64 {
 	days := float64(to.day - from.day)
 	var gain, capital money.Compensated

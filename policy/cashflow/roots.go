@@ -7,41 +7,41 @@ import (
 	"github.com/countersign/countersign/policy/money"
 )
 
-// All internal rates of return are the roots of g(x) = sum of c_i*exp(-x*t_i),
-// x = ln(1+rate), and this file finds every one of them in its range.
+// The internal rates of return are the roots of g(x) = sum of c_i*exp(-x*t_i) with x = ln(1+rate).
+// This file finds every root in a range.
 //
-// The range is searched outward from x = 0 to each side. To the right, exp(-x*t)
-// is taken relative to the first flow, to the left relative to the last; both are
-// then h(z) = sum of c_i*exp(-z*s_i) for z >= 0 with s_i >= 0 and s = 0 for the
-// flow that decides at the far end, and no term exceeds its amount. Every term,
-// and every term times a power of s, falls in z. So on a box [a,b] the sums over
-// positive and over negative amounts, taken at a and at b, bound h and its
-// derivatives from both sides. That gives three tests:
+// The search starts at x = 0 and goes in both directions. To the right, exp(-x*t) is taken
+// relative to the first flow, to the left relative to the last. In both directions this gives h(z)
+// = sum of c_i*exp(-z*s_i) for z >= 0 and s_i >= 0. The flow that dominates for large z has s = 0,
+// and no term exceeds its amount. Every term, and every term times a power of s, falls as z grows.
+// So on a box [a,b] the sums over positive and over negative amounts, computed at a and at b,
+// bound h and its derivatives from both sides. That gives three tests:
 //
-//   - the bounds of h' leave h no way to reach 0: there is no root in the box;
-//   - the bounds of h' exclude 0: h is monotone, the signs at a and b say whether
-//     there is a root, and exactly one;
+//   - by the bounds of h', h cannot reach 0: the box has no root;
+//   - the bounds of h' exclude 0: h is monotone, so the box has exactly one root if
+//     the signs at a and b differ, and otherwise none;
 //   - neither: split the box.
 //
-// A box that is too narrow to split, or on which h is nothing but rounding noise,
-// is left over: there h touches zero as far as doubles can tell. Boxes left over
-// side by side are reported as one tangent root.
+// A box that is too narrow to split, or on which h is only rounding error, remains undecided:
+// there h is 0 as far as a double can represent it. Adjacent undecided boxes are reported as one
+// tangent root.
 
-// point is h and its derivatives at z, by the sign of the amounts:
-// h = up[0]-down[0], h' = down[1]-up[1], h” = up[2]-down[2].
+// point contains h and its derivatives at z, in sums over positive (up) and negative (down)
+// amounts: h = up[0]-down[0], h' = down[1]-up[1], h” = up[2]-down[2].
 type point struct {
 	z        float64
 	h        float64
 	up, down [3]float64
-	noise    [2]float64 // bounds of the rounding errors of h and h'
+	noise    [2]float64 // bounds of the rounding errors of h and of h'
 }
 
-// sum is h: amounts and their distances s, ascending in s.
+// sum is the function h: amounts c with their distances s, in ascending order of s.
 type sum struct {
 	s, c []float64
 }
 
-// at evaluates h. Terms too small for a double are left out; the rest follow.
+// at evaluates h at z. It stops at the first term that is too small for a double, because all
+// later terms are smaller.
 func (f sum) at(z float64) point {
 	p := point{z: z}
 	var h money.Compensated
@@ -74,8 +74,8 @@ func (f sum) at(z float64) point {
 // box is a part of the range between two evaluated points.
 type box struct{ a, b point }
 
-// slope bounds h' on the box: from the sums at its ends, narrowed by h' at either
-// end plus what h” can change over the width. The factor covers rounding.
+// slope returns bounds of h' on the box: those from the sums at its ends, narrowed by h' at each
+// end plus the most that h” can change it over the width. slack covers rounding errors.
 func (k box) slope() (low, high float64) {
 	a, b, w := k.a, k.b, k.b.z-k.a.z
 	low, high = b.down[1]-a.up[1], a.down[1]-b.up[1]
@@ -87,29 +87,29 @@ func (k box) slope() (low, high float64) {
 	return low - slack, high + slack
 }
 
-// distance is how near to 0 h comes at least, going from both ends with the
-// steepest slopes; not positive where it may reach 0.
+// distance returns a lower bound of |h| on the box, from the values at both ends and the bounds of
+// the slope. If h may reach 0, the bound is not positive.
 func (k box) distance(low, high float64) float64 {
 	a, b := k.a.h, k.b.h
-	if a < 0 { // look at -h
+	if a < 0 { // consider -h instead
 		a, b, low, high = -a, -b, -high, -low
 	}
-	if high <= low { // constant
+	if high <= low { // h is constant
 		return math.Min(a, b)
 	}
-	// Lines from (a.z, a) down with slope low and from (b.z, b) down with slope high meet at
+	// The line from (a.z, a) with slope low and the line into (b.z, b) with slope high meet at
+	// this height.
 	return (float64(a*high) - float64(b*low) + float64(float64(low*high)*(k.b.z-k.a.z))) / (high - low)
 }
 
-// flat reports that h is nothing but noise on the whole box.
+// flat reports whether h is only rounding error on the whole box.
 func (k box) flat(low, high, noise float64) bool {
 	reach := math.Max(math.Abs(k.a.h), math.Abs(k.b.h)) + float64((k.b.z-k.a.z)*math.Max(math.Abs(low), math.Abs(high)))/2
 	return reach <= 4*noise
 }
 
-// search returns the simple roots of h on [0, end] and the boxes left over. Boxes
-// wait in a queue, the widest first: should the work run out, what is left over is
-// narrow everywhere.
+// search returns the simple roots of h on [0, end], and the undecided boxes. It splits the widest
+// boxes first, so that all undecided boxes are narrow if the limit of work is reached.
 func (f sum) search(end float64) (roots []float64, left []box) {
 	budget := min(maxTerms/len(f.s), maxPoints)
 	queue := []box{{f.at(0), f.at(end)}}
@@ -134,8 +134,8 @@ func (f sum) search(end float64) (roots []float64, left []box) {
 	return roots, left
 }
 
-// refine finds the root of a box whose ends differ in sign: Newton's method,
-// with bisection wherever it leaves the bracket.
+// refine returns the root in a box at whose ends h has different signs. It uses Newton's method,
+// and bisects if a step leaves the bracket.
 func (f sum) refine(k box) float64 {
 	low, high := k.a.z, k.b.z
 	rising := k.a.h < k.b.h
@@ -162,8 +162,8 @@ func (f sum) refine(k box) float64 {
 	return z
 }
 
-// allRates returns every rate in the range at which the flows are worth nothing,
-// ascending, and whether one of them is a tangent root.
+// allRates returns every rate in the range at which the present value is 0, in ascending order.
+// tangent is true if one of them is a tangent root.
 func allRates(times, amounts []float64) (rates []float64, tangent bool) {
 	right, left := sides(times, amounts)
 	var xs []float64
@@ -198,7 +198,7 @@ func allRates(times, amounts []float64) (rates []float64, tangent bool) {
 	return rates, len(touching) > 0
 }
 
-// sides lays the flows out for both directions, scaled to amounts of at most 1.
+// sides returns h for both directions, with the amounts scaled to at most 1.
 func sides(times, amounts []float64) (right, left sum) {
 	largest := 0.0
 	first, last := -1, -1
@@ -219,17 +219,17 @@ func sides(times, amounts []float64) (right, left sum) {
 	return right, left
 }
 
-// span is a stretch of x.
+// span is an interval of x.
 type span struct{ low, high float64 }
 
-// near reports whether x is in the span or close to it. Close to a span of noise, h is
-// hardly more than noise, and a crossing found there is the same root.
+// near reports whether x is in the span or close to it. Close to a span in which h is only
+// rounding error, a crossing that was found is the same root.
 func (t span) near(x float64) bool {
 	margin := together + (t.high - t.low)
 	return x >= t.low-margin && x <= t.high+margin
 }
 
-// joined merges spans that touch.
+// joined merges spans that overlap or touch.
 func joined(spans []span) []span {
 	slices.SortFunc(spans, func(a, b span) int {
 		switch {
@@ -251,8 +251,8 @@ func joined(spans []span) []span {
 	return merged
 }
 
-// Rate is the internal rate of return of flows at times (years, ascending) that
-// cashflow/analyze would report, or nil.
+// Rate returns the internal rate of return that cashflow/analyze reports for flows at times in
+// years (in ascending order), or nil if there is none.
 func Rate(times, amounts []float64) *float64 {
 	s := series{dated: true, times: times, amounts: amounts, perYear: 1}
 	var out Output

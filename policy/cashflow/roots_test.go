@@ -12,8 +12,8 @@ import (
 	"github.com/countersign/countersign/policy/money"
 )
 
-// sturm counts the distinct roots of a polynomial in (low, high] by Sturm's
-// theorem, in exact fractions: a proof apart from the interval method.
+// sturm counts the distinct roots of a polynomial in (low, high] by Sturm's theorem, with exact
+// fractions. It is independent of the interval method.
 func sturm(coefficients []float64, low, high *big.Rat) int {
 	p := make([]*big.Rat, len(coefficients))
 	for i, c := range coefficients {
@@ -83,8 +83,8 @@ func changes(chain [][]*big.Rat, at *big.Rat) int {
 	return count
 }
 
-// The number of rates found is the number that Sturm's theorem counts for the
-// polynomial in v = 1/(1+rate).
+// The number of rates is the number of roots that Sturm's theorem gives for the polynomial in v =
+// 1/(1+rate).
 func TestNumberOfRootsIsProvenBySturm(t *testing.T) {
 	low, high := big.NewRat(1, 10001), new(big.Rat).Quo(big.NewRat(1, 1), money.Exact(0.0001))
 	rapid.Check(t, func(t *rapid.T) {
@@ -94,7 +94,7 @@ func TestNumberOfRootsIsProvenBySturm(t *testing.T) {
 		}
 		compare(t, flows, sturm(flows, low, high))
 	})
-	// Products of factors (v - 1/(1+r)) with known rates: many simple roots.
+	// Products of factors (v - 1/(1+r)) have many simple roots at known rates.
 	rapid.Check(t, func(t *rapid.T) {
 		flows := []float64{1}
 		seen := map[int]bool{}
@@ -105,7 +105,7 @@ func TestNumberOfRootsIsProvenBySturm(t *testing.T) {
 			}
 			seen[percent] = true
 			next := make([]float64, len(flows)+1)
-			for i, c := range flows { // times (v*(100+percent) - 100)
+			for i, c := range flows { // multiply by (v*(100+percent) - 100)
 				next[i] -= 100 * c
 				next[i+1] += float64(100+percent) * c
 			}
@@ -138,8 +138,8 @@ func compare(t *rapid.T, flows []float64, want int) {
 	}
 }
 
-// Lists that are hard on the method: many simple roots, high multiplicity,
-// cancellation, long and random.
+// Flows that are difficult for the method: many simple roots, roots of high multiplicity,
+// cancellation, and long random lists.
 func TestHardLists(t *testing.T) {
 	binomial := []float64{1}
 	for range 24 {
@@ -171,8 +171,8 @@ func TestHardLists(t *testing.T) {
 	}
 }
 
-// dailyFlows are n dated flows with signs from a fixed generator, mostly
-// positive after a first large contribution.
+// dailyFlows returns n dated flows from a fixed generator: a large contribution, and then mostly
+// positive flows, or flows of random sign.
 func dailyFlows(n int, random bool) []cashflow.Flow {
 	flows := make([]cashflow.Flow, n)
 	state := uint64(42)

@@ -12,15 +12,15 @@ import (
 	"github.com/countersign/countersign/policy/money"
 )
 
-// Flow is one cash flow: a number, or an object with a date. In a list all are
-// of one kind.
+// Flow is one cash flow: a number, or an object with a date. All flows of a list must have the
+// same form.
 type Flow struct {
-	Dated  bool     // an object
+	Dated  bool     // the flow is an object
 	Date   *string  // YYYY-MM-DD
-	Amount *float64 // in currency; nil where an object has none
+	Amount *float64 // in currency units; nil if the object has none
 }
 
-// Periodic makes flows of numbers.
+// Periodic returns flows that are plain numbers.
 func Periodic(amounts ...float64) []Flow {
 	flows := make([]Flow, len(amounts))
 	for i := range amounts {
@@ -29,7 +29,7 @@ func Periodic(amounts ...float64) []Flow {
 	return flows
 }
 
-// UnmarshalJSONFrom reads a number or {"date", "amount"}.
+// UnmarshalJSONFrom decodes a number or {"date", "amount"}.
 func (f *Flow) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	switch dec.PeekKind() {
 	case '0':
@@ -47,30 +47,30 @@ func (f *Flow) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return fmt.Errorf("neither a number nor an object")
 }
 
-// JSONSchemaForms are the forms of a flow in JSON; struct tags cannot say "number or
-// object". That all of a list are of one form, Evaluate says.
+// JSONSchemaForms returns the two JSON forms of a flow, because struct tags cannot express "number
+// or object". Evaluate checks that all flows of a list have the same form.
 func (Flow) JSONSchemaForms() []any { return []any{float64(0), datedFlow{}} }
 
-// datedFlow is a flow with its day.
+// datedFlow is the form of a flow with a date, for the schema.
 type datedFlow struct {
 	Date   string  `json:"date" jsonschema:"format=date" jsonschema_description:"Day of the flow, YYYY-MM-DD."`
 	Amount float64 `json:"amount" jsonschema_description:"In currency, from -1e15 to 1e15; negative: paid in."`
 }
 
-// series is a checked list of flows, ascending in time.
+// series is a list of flows that was read and checked, in ascending order of time.
 type series struct {
 	dated             bool
-	times             []float64 // periods, or years if dated
-	amounts           []float64 // netted by day
+	times             []float64 // in periods, or in years if dated
+	amounts           []float64 // if dated, one sum per day
 	days              []money.Day
 	valued            []valued
 	residual          float64
-	perYear           float64 // periods a year; 1 if dated
+	perYear           float64 // periods per year; 1 if dated
 	rate              *float64
 	finance, reinvest *float64
 }
 
-// withResidual is the amounts with the residual value paid out at the end.
+// withResidual returns the amounts, with the residual value added to the last.
 func (s *series) withResidual() []float64 {
 	if s.residual == 0 {
 		return s.amounts
@@ -83,7 +83,7 @@ func (s *series) withResidual() []float64 {
 	return amounts
 }
 
-// read checks an input; no series if there is only a valuation.
+// read reads and checks an input. It returns a nil series if the request has only a valuation.
 func read(in Input) (*series, error) {
 	var c money.Check
 	if in.CashFlows == nil && in.DCF == nil {
@@ -126,7 +126,7 @@ func read(in Input) (*series, error) {
 	return s, c.Err()
 }
 
-// readFlows checks the flows, sorts dated ones and nets each day.
+// readFlows reads and checks the flows. It sorts dated flows and adds up those of the same day.
 func (s *series) readFlows(c *money.Check, flows []Flow) {
 	days := make(map[money.Day]*money.Sum)
 	for i, f := range flows {
@@ -164,7 +164,7 @@ func (s *series) readFlows(c *money.Check, flows []Flow) {
 	}
 }
 
-// net lays the sums of the days out in time.
+// net sets times, amounts and days from the sum of each day.
 func (s *series) net(days map[money.Day]*money.Sum) {
 	var order []money.Day
 	for day := range days {
@@ -177,8 +177,8 @@ func (s *series) net(days map[money.Day]*money.Sum) {
 	}
 }
 
-// payback is the time at which the sum of the flows first comes back from below
-// zero, on a straight line between two flows; 0 if it never is below zero.
+// payback returns the time at which the sum of the flows first returns from below zero,
+// interpolated linearly between two flows. It is 0 if the sum is never below zero.
 func (s *series) payback(n *notes) *float64 {
 	var cumulated money.Sum
 	signs, levels := make([]int, len(s.amounts)), make([]float64, len(s.amounts))
@@ -197,7 +197,7 @@ func (s *series) payback(n *notes) *float64 {
 	return n.number(at)
 }
 
-// discountedPayback is the same for discounted flows, x = ln(1+rate) a year.
+// discountedPayback is like payback, for discounted flows. x is ln(1+rate) per year.
 func (s *series) discountedPayback(x float64, n *notes) *float64 {
 	var cumulated, volume money.Compensated
 	signs, levels := make([]int, len(s.amounts)), make([]float64, len(s.amounts))
@@ -218,8 +218,8 @@ func (s *series) discountedPayback(x float64, n *notes) *float64 {
 	return n.number(at)
 }
 
-// crossing finds the first return from below zero (negative if none) and
-// whether the level is below zero again later.
+// crossing returns the time at which the level first returns from below zero, or a negative number
+// if it never does. again is true if the level is below zero again later.
 func (s *series) crossing(signs []int, levels, flows []float64) (at float64, again bool) {
 	below := slices.Index(signs, -1)
 	if below < 0 {
@@ -235,8 +235,8 @@ func (s *series) crossing(signs []int, levels, flows []float64) (at float64, aga
 	return -1, false
 }
 
-// modified is the modified internal rate of return per period; NaN where it has
-// no meaning (one flow, or nothing paid in).
+// modified returns the modified internal rate of return per period. It returns NaN if it is not
+// defined: for one flow, or if nothing was paid in.
 func (s *series) modified(contributed float64) float64 {
 	last := len(s.amounts) - 1
 	if last == 0 || contributed == 0 {

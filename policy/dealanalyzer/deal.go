@@ -13,12 +13,12 @@ import (
 	"github.com/countersign/countersign/policy/waterfall"
 )
 
-// deal is a checked input and what was found about it.
+// deal is an input that was read and checked, with the findings so far.
 type deal struct {
 	dcf      cashflow.DCF
 	debt     *Debt
-	owed     float64   // at the start
-	flows    []float64 // of the equity, years 0 to n
+	owed     float64   // debt at the start
+	flows    []float64 // flows of the equity at the end of years 0 to n
 	found    []policy.Finding
 	terminal Terminal
 }
@@ -92,7 +92,7 @@ func checkSensitivity(c *money.Check, s Sensitivity, method string) {
 	}
 }
 
-// terminalFindings are those of the valuation, at the places of this request.
+// terminalFindings returns the findings of the valuation, with the paths of this request.
 func (d *deal) terminalFindings(v cashflow.Valuation) []policy.Finding {
 	found := d.dcf.Findings("", v)
 	for i := range found {
@@ -104,8 +104,8 @@ func (d *deal) terminalFindings(v cashflow.Valuation) []policy.Finding {
 	return found
 }
 
-// serve takes the debt service off the equity flows and returns what is still
-// owed after the last year.
+// serve subtracts the debt service from the equity flows. It returns the debt that remains after
+// the last year.
 func (d *deal) serve(out *Output) (balance float64) {
 	if d.debt == nil {
 		return 0
@@ -121,7 +121,7 @@ func (d *deal) serve(out *Output) (balance float64) {
 		interest, principal := float64(balance*d.debt.AnnualRate), 0.0
 		switch {
 		case d.debt.Type == "amortizing" && year == term:
-			principal = balance // what rounding left included
+			principal = balance // includes what rounding left over
 		case d.debt.Type == "amortizing":
 			principal = level - interest
 		case year == term && term < n:
@@ -141,7 +141,7 @@ func (d *deal) serve(out *Output) (balance float64) {
 	return balance
 }
 
-// measure adds the exit to the equity flows and measures them.
+// measure adds the exit value to the equity flows and computes their returns.
 func (d *deal) measure(in Input, out *Output, exit float64) error {
 	if exit < 0 {
 		d.found = append(d.found, policy.Finding{ID: "negative_exit_equity", Severity: "high", Path: "/terminal",
@@ -161,11 +161,11 @@ func (d *deal) measure(in Input, out *Output, exit float64) error {
 	for _, x := range d.flows {
 		out.Equity.CashFlows = append(out.Equity.CashFlows, money.Number(x))
 	}
-	d.include("/equity", slices.DeleteFunc(m.Findings, func(f policy.Finding) bool { return f.ID == "rate_looks_like_percent" })) // said of the deal
+	d.include("/equity", slices.DeleteFunc(m.Findings, func(f policy.Finding) bool { return f.ID == "rate_looks_like_percent" })) // the finding is already made for the deal
 	return nil
 }
 
-// include takes over findings of a part.
+// include adds the findings of a part of the analysis, with paths below that part.
 func (d *deal) include(part string, found []policy.Finding) {
 	for _, f := range found {
 		f.Path = part + f.Path
@@ -173,7 +173,7 @@ func (d *deal) include(part string, found []policy.Finding) {
 	}
 }
 
-// table values the deal at each pair of rate and terminal assumption.
+// table values the deal for each pair of discount rate and terminal assumption.
 func (d *deal) table(s Sensitivity) *Grid {
 	grid := &Grid{Grid: []Row{}}
 	for i, rate := range s.DiscountRates {
@@ -201,8 +201,8 @@ func (d *deal) table(s Sensitivity) *Grid {
 	return grid
 }
 
-// split runs the waterfall over the equity flows, each rounded to cents. Years
-// are 365 days, so that the waterfall's days/365 are whole years exactly.
+// split applies the waterfall to the equity flows, each rounded to cents. A year has 365 days
+// here, so that days/365 of the waterfall are exactly whole years.
 func (d *deal) split(w Waterfall) (*waterfall.Output, error) {
 	in := waterfall.Input{PreferredReturnRate: &w.PreferredReturnRate, CarryRate: w.CarryRate, CatchUpRate: w.CatchUpRate,
 		Compounding: w.Compounding, GPCommitmentRate: w.GPCommitmentRate, Events: []waterfall.Event{}}
@@ -224,7 +224,7 @@ func (d *deal) split(w Waterfall) (*waterfall.Output, error) {
 	if errors.As(err, &refusal) {
 		path := refusal.Path
 		if strings.HasPrefix(path, "/events") {
-			path = "" // the caller has no events
+			path = "" // the request has no events
 		}
 		return nil, policy.Refuse(refusal.Code, "/waterfall"+path, "waterfall: "+refusal.Message)
 	}

@@ -1,15 +1,15 @@
-// Package dealanalyzer analyzes the purchase of a business: its value by
-// discounted cash flow, the return on the equity after debt, a table of values
-// over discount rates and terminal assumptions, and the split of the proceeds.
+// Package dealanalyzer analyzes the purchase of a business: its value by discounted cash flow, the
+// return on the equity after debt, a table of values by discount rate and terminal assumption, and
+// the split of the proceeds.
 //
-// It computes nothing of its own but the debt: the valuation and the returns are
-// those of policy/cashflow, the split is that of policy/waterfall. Equity at the
-// start is price plus costs less debt; each year it gets the free cash flow less
-// the debt service, and in the last year also the terminal value less what is
-// still owed. For 1,000 paid half with 6 % debt, 100 a year and an exit at 8 times
-// 150 after 5 years: equity flows -500, 70, 70, 70, 70, 770.
+// The package itself computes only the debt. Package cashflow computes the valuation and the
+// returns, package waterfall the split. The equity at the start is price plus costs less debt.
+// Each year the equity gets the free cash flow less the debt service, and in the last year also
+// the terminal value less the remaining debt. Example: 1,000, half of it paid with debt at 6 %,
+// 100 a year, and an exit after 5 years at 8 times 150 give the equity flows -500, 70, 70, 70, 70,
+// 770.
 //
-// Amounts are in one currency, rates annual decimals, times whole years.
+// Amounts are in one currency, rates are annual decimals, and times are whole years.
 package dealanalyzer
 
 import (
@@ -40,7 +40,7 @@ var Service = policy.Declare(policy.Service{
 	Reasons: []string{"growth_not_below_discount_rate", "catch_up_not_above_carry", "inconsistent_input", "out_of_range", "no_cash_flows"},
 }, Evaluate)
 
-// Input is one deal.
+// Input is one deal, with the assumptions of the analysis.
 type Input struct {
 	policy.Common
 	PurchasePrice    float64      `json:"purchasePrice" jsonschema:"exclusiveMinimum=0,maximum=1000000000000000" jsonschema_description:"Enterprise value paid at the start, in currency."`
@@ -54,7 +54,7 @@ type Input struct {
 	Waterfall        *Waterfall   `json:"waterfall,omitempty" jsonschema_description:"Asks for the split of the equity flows."`
 }
 
-// Terminal is the assumption behind the terminal value.
+// Terminal is the assumption from which the terminal value is computed.
 type Terminal struct {
 	Method       string   `json:"method" jsonschema:"enum=gordon,enum=exitMultiple" jsonschema_description:"gordon: the last cash flow grows for ever; exitMultiple: a multiple of a metric."`
 	GrowthRate   *float64 `json:"growthRate,omitempty" jsonschema:"exclusiveMinimum=-0.99,maximum=10" jsonschema_description:"Annual growth as a decimal, below discountRate (gordon)."`
@@ -62,7 +62,7 @@ type Terminal struct {
 	Metric       *float64 `json:"metric,omitempty" jsonschema:"minimum=-1000000000000000,maximum=1000000000000000" jsonschema_description:"For example EBITDA of year n, in currency (exitMultiple)."`
 }
 
-// Debt pays part of the price and is served from the cash flows.
+// Debt pays part of the price. The cash flows pay its interest and principal.
 type Debt struct {
 	Amount     float64 `json:"amount" jsonschema:"exclusiveMinimum=0" jsonschema_description:"In currency, less than price and costs together."`
 	AnnualRate float64 `json:"annualRate" jsonschema:"minimum=0,maximum=2" jsonschema_description:"Annual interest as a decimal, paid yearly."`
@@ -70,13 +70,13 @@ type Debt struct {
 	TermYears  int     `json:"termYears" jsonschema:"minimum=1,maximum=50" jsonschema_description:"Years."`
 }
 
-// Sensitivity asks for the value at each pair of the two lists.
+// Sensitivity requests the value for each pair of a discount rate and a terminal assumption.
 type Sensitivity struct {
 	DiscountRates  []float64 `json:"discountRates" jsonschema:"minItems=1,maxItems=11" jsonschema_description:"Rows: annual rates, each above -0.99 and at most 10."`
 	TerminalValues []float64 `json:"terminalValues" jsonschema:"minItems=1,maxItems=11" jsonschema_description:"Columns: growth rates (gordon) or multiples (exitMultiple)."`
 }
 
-// Waterfall are the terms of the split.
+// Waterfall contains the terms of the split.
 type Waterfall struct {
 	PreferredReturnRate float64  `json:"preferredReturnRate" jsonschema:"minimum=0,maximum=1" jsonschema_description:"Annual preferred return as a decimal."`
 	CarryRate           *float64 `json:"carryRate,omitempty" jsonschema:"minimum=0,maximum=0.99,default=0.2" jsonschema_description:"GP's share of the profit as a decimal."`
@@ -85,7 +85,7 @@ type Waterfall struct {
 	GPCommitmentRate    *float64 `json:"gpCommitmentRate,omitempty" jsonschema:"minimum=0,maximum=0.99,default=0" jsonschema_description:"GP's share of the capital."`
 }
 
-// Output is the analysis. What cannot be computed is null.
+// Output is the analysis. A number that cannot be computed is null.
 type Output struct {
 	DCF           *cashflow.DCFValue `json:"dcf" jsonschema_description:"Valuation; netDebt is the debt."`
 	Equity        Equity             `json:"equity" jsonschema_description:"Flows and returns of the equity."`
@@ -97,7 +97,7 @@ type Output struct {
 	Findings      []policy.Finding   `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }
 
-// Equity is what the owners pay and get, measured as by cashflow/analyze.
+// Equity contains the flows of the owners and their returns, computed as by cashflow/analyze.
 type Equity struct {
 	Invested          *float64   `json:"invested" jsonschema:"nullable" jsonschema_description:"All that is paid in, negative years included, in currency."`
 	CashFlows         []*float64 `json:"cashFlows" jsonschema_description:"Years 0 to n, in currency."`
@@ -108,7 +108,7 @@ type Equity struct {
 	Payback           *float64   `json:"payback" jsonschema:"nullable" jsonschema_description:"Years."`
 }
 
-// DebtYear is one year of debt service.
+// DebtYear is the debt service of one year.
 type DebtYear struct {
 	Year      int      `json:"year" jsonschema_description:"1 for the first year."`
 	Interest  *float64 `json:"interest" jsonschema:"nullable" jsonschema_description:"In currency."`
@@ -116,27 +116,27 @@ type DebtYear struct {
 	Balance   *float64 `json:"balance" jsonschema:"nullable" jsonschema_description:"Owed afterwards, in currency."`
 }
 
-// Grid is the table of values.
+// Grid is the table of values, one row per discount rate.
 type Grid struct {
 	Grid []Row `json:"grid" jsonschema_description:"One row for each discount rate."`
 }
 
-// Row holds the values at one discount rate.
+// Row contains the values at one discount rate.
 type Row struct {
 	DiscountRate float64 `json:"discountRate" jsonschema_description:"Annual rate of the row, as a decimal."`
 	Values       []Cell  `json:"values" jsonschema_description:"One for each terminal assumption."`
 }
 
-// Cell is the value at one pair; null where growth is not below the rate.
+// Cell is the value for one pair. It is null if growth is not below the discount rate.
 type Cell struct {
 	TerminalValue   float64  `json:"terminalValue" jsonschema_description:"The assumption: growth rate or multiple."`
 	EnterpriseValue *float64 `json:"enterpriseValue" jsonschema:"nullable" jsonschema_description:"In currency."`
 	EquityValue     *float64 `json:"equityValue" jsonschema:"nullable" jsonschema_description:"Less debt, in currency."`
 }
 
-// Evaluate analyzes one deal. It refuses with missing_field, invalid_enum,
-// out_of_range, too_many_items, growth_not_below_discount_rate and
-// catch_up_not_above_carry.
+// Evaluate analyzes one deal. The codes of its errors are missing_field, invalid_enum,
+// out_of_range, too_many_items, inconsistent_input, no_cash_flows, growth_not_below_discount_rate
+// and catch_up_not_above_carry.
 func Evaluate(in Input) (Output, error) {
 	d, err := read(in)
 	if err != nil {

@@ -39,8 +39,8 @@ func ExampleEvaluate() {
 	// Output: -500 70 70 70 70 770 irr 0.1944 moic 2.1 value 1124.18 attractive
 }
 
-// covers reports the first member of want that got has not, deep down; numbers to
-// 10 digits.
+// covers returns the first difference between want and got, or "". got may have more members than
+// want. Numbers must agree to 10 digits.
 func covers(path string, want, got any) string {
 	switch w := want.(type) {
 	case map[string]any:
@@ -75,7 +75,8 @@ func covers(path string, want, got any) string {
 	return ""
 }
 
-// Each request of testdata/deals.txtar has its computed answer next to it.
+// In testdata/deals.txtar each request is followed by its answer, which was computed
+// independently.
 func TestDealsAgainstAnotherComputation(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/deals.txtar")
 	if err != nil {
@@ -167,7 +168,7 @@ func TestWithoutOptionalParts(t *testing.T) {
 	}
 }
 
-// A purchase that returns nothing still has a split: a contribution and no more.
+// A purchase that returns nothing still has a split, with a contribution only.
 func TestNothingComesBack(t *testing.T) {
 	out := ask(t, `"purchasePrice":1000,"cashFlows":[0],"discountRate":0.1,"terminal":{"method":"exitMultiple","exitMultiple":0,"metric":0},"waterfall":{"preferredReturnRate":0.08}`)
 	if out.Waterfall.UnreturnedCapital != 100000 || out.Waterfall.TotalDistributed != 0 || out.Equity.IRR != nil || out.Verdict != "unattractive" {
@@ -218,9 +219,9 @@ func TestBoundsOfTheSchemaAreKept(t *testing.T) {
 	}
 }
 
-// The debt is repaid in full, its schedule is consistent, and the equity's NPV is
-// the enterprise's less that of the debt: what is borrowed at the discount rate
-// neither adds nor takes value (Modigliani and Miller without taxes).
+// The debt is repaid in full, and its schedule is consistent. The NPV of the equity is that of the
+// enterprise less that of the debt: borrowing at the discount rate neither adds nor removes value
+// (Modigliani and Miller without taxes).
 func TestDebtAtTheDiscountRateAddsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 20).Draw(t, "n")
@@ -276,8 +277,8 @@ func TestExampleOfTheDeclaration(t *testing.T) {
 	}
 }
 
-// A deal that returns three times the money is not called marginal for a second root
-// of its rate near -100 %.
+// A deal that returns three times the money is not called marginal because its rate has a second
+// root near -100 %.
 func TestVerdictOfADealThatGains(t *testing.T) {
 	out := ask(t, `"purchasePrice":50,"cashFlows":[-100,600,300,-100],"discountRate":0.1,"terminal":{"method":"exitMultiple","exitMultiple":0,"metric":0}`)
 	if out.Equity.IRR == nil || math.Abs(*out.Equity.IRR-1.85441782846) > 1e-9 || out.Verdict != "attractive" {

@@ -2,8 +2,8 @@ package dealanalyzer
 
 import "github.com/countersign/countersign/policy"
 
-// documented says what its own findings are about; those of the parts are declared by
-// cashflow and waterfall.
+// documented describes the findings of this package. Packages cashflow and waterfall describe
+// those of the parts.
 func documented() []policy.Rule {
 	return []policy.Rule{
 		{ID: "debt_service_shortfall", Example: `{"debt":{"amount":900,"annualRate":0.15}}`,

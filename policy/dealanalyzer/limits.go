@@ -1,6 +1,6 @@
 package dealanalyzer
 
-// Bounds of the inputs; the tags of Input repeat them for the schema.
+// Limits of the inputs. The tags of Input repeat them for the schema.
 const (
 	maxAmount   = 1e15
 	minRate     = -0.99
@@ -8,7 +8,7 @@ const (
 	maxYears    = 50
 	maxMultiple = 1000
 	maxDebtRate = 2
-	maxGrid     = 11 // a readable table
-	// maxSplit is the largest flow a waterfall can split to the cent.
+	maxGrid     = 11 // rows or columns of a table that people can read
+	// maxSplit is the largest flow that the waterfall can split to the cent.
 	maxSplit = 1e12
 )

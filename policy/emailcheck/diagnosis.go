@@ -1,10 +1,10 @@
 package emailcheck
 
-// diagnosis is the worst property of an address. A larger number is worse; the gaps separate
-// the categories.
+// diagnosis is the worst property of an address. A larger number is worse. The numbers have gaps
+// between the categories.
 type diagnosis int
 
-// The diagnoses of the is_email tradition, in its order.
+// The diagnoses have the names, numbers and order of is_email, with a few additions.
 const (
 	valid                 diagnosis = 0
 	rfc5321TLDNumeric     diagnosis = 10
@@ -66,7 +66,7 @@ const (
 	firstDeprecated, firstError           = deprecatedLocalPart, errExpectingDTEXT
 )
 
-// names are the names of the diagnoses in answers.
+// names contains the names of the diagnoses in answers.
 var names = map[diagnosis]string{
 	valid: "valid", rfc5321TLDNumeric: "rfc5321TLDNumeric", rfc5321QuotedString: "rfc5321QuotedString", rfc5321AddressLiteral: "rfc5321AddressLiteral",
 	cfwsComment: "cfwsComment", cfwsFWS: "cfwsFWS", undesiredNonASCII: "undesiredNonAscii",
@@ -85,7 +85,7 @@ var names = map[diagnosis]string{
 	errFWSCRLFx2: "errFWSCRLFx2", errFWSCRLFEnd: "errFWSCRLFEnd", errCRNoLF: "errCRNoLF", errDotAfterDomainLiteral: "errDotAfterDomainLiteral", errMalformedUnicode: "errMalformedUnicode",
 }
 
-// category groups the diagnoses by how an address can be used.
+// category returns the group of a diagnosis, which says how the address can be used.
 func (d diagnosis) category() string {
 	switch {
 	case d == valid:

@@ -1,10 +1,10 @@
 // Package emailcheck judges one e-mail address by its text: the grammar of RFC 5322 with the
-// limits of RFC 5321 and the characters of RFC 6531, lists of disposable domains, free
-// providers and role names, typing errors in popular domains, and aliases after a plus. It
-// makes no DNS query and contacts no mail server; the answer's limitations say so.
+// limits of RFC 5321 and the characters of RFC 6531, lists of disposable domains, free providers
+// and role names, typing errors in popular domains, and aliases after a plus. It makes no DNS
+// query and contacts no mail server, as the answer states in limitations.
 //
-// The diagnosis names the worst property of the address, with the names of is_email: reading an
-// address yields diagnoses, and the worst one is reported. ann@example.org is valid; "ann
+// The diagnosis names the worst property of the address, with the names of is_email. Parsing an
+// address may give several diagnoses; the worst is reported. ann@example.org is valid; "ann
 // lee"@example.org is rfc5321QuotedString, unusual but usable; ann (desk)@example.org is
 // deprecatedCFWSNearAt, correct grammar that no mail server accepts; ann@.example.org is
 // errDotStart.
@@ -22,7 +22,7 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// Service is email-check/validate.
+// Service is the declaration of email-check/validate.
 var Service = policy.Declare(policy.Service{
 	Name:       "email-check/validate",
 	PriceCents: 2,
@@ -38,14 +38,15 @@ var Service = policy.Declare(policy.Service{
 
 var bounds = normal.BoundsOf[Input]()
 
-// Input is one address, which is judged exactly as written.
+// Input is one address. It is judged exactly as written.
 type Input struct {
 	policy.Common
 	Email              string `json:"email" jsonschema:"minLength=1,maxLength=1000" jsonschema_description:"The address, not trimmed. Only here an escaped \\u0000 is accepted; it is read as U+FFFD."`
 	AllowInternational *bool  `json:"allowInternational,omitempty" jsonschema_description:"Whether non-ASCII letters are accepted (RFC 6531). Default true."`
 }
 
-// Output is the result of the check. Its parts are null unless the address is valid.
+// Output is the result of the check. The parts of the address are null unless the address is
+// valid.
 type Output struct {
 	SyntaxValid         bool             `json:"syntaxValid" jsonschema_description:"Correct by the grammar of RFC 5322, including obsolete forms."`
 	Valid               bool             `json:"valid" jsonschema_description:"Usable with SMTP as written."`
@@ -73,7 +74,7 @@ type Output struct {
 	Findings            []policy.Finding `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }
 
-// Alias is the part of a local part after its first plus.
+// Alias is the text after the first plus in the local part.
 type Alias struct {
 	Detected bool    `json:"detected" jsonschema_description:"Whether there is an alias."`
 	Tag      *string `json:"tag" jsonschema:"nullable" jsonschema_description:"The text after the plus sign."`
@@ -86,22 +87,21 @@ type Evidence struct {
 	Detail  string `json:"detail" jsonschema_description:"The result in one sentence."`
 }
 
-// toASCII maps names as browsers do. It is not strict about hyphens, which the parser has
-// judged.
+// toASCII maps domain names as browsers do. It does not check hyphens, because the parser does.
 var toASCII = idna.New(idna.MapForLookup(), idna.Transitional(false), idna.CheckHyphens(false))
 
-// facts is an address with the results of the rules.
+// facts contains a parsed address and the results of the rules.
 type facts struct {
 	address
-	ascii       string // A-labels
-	single      bool   // a domain with one label
-	mixed       bool   // a label with several scripts
-	doubtful    bool   // characters in the local part that mailboxes do not use
+	ascii       string // domain in A-labels
+	single      bool   // the domain has only one label
+	mixed       bool   // a label of the domain mixes scripts
+	doubtful    bool   // the local part has characters that mailboxes do not have
 	out         Output
 	suggestedTo string
 }
 
-// Evaluate judges one address. Errors: missing_field, too_long.
+// Evaluate judges one address. The codes of its errors are missing_field and too_long.
 func Evaluate(in Input) (Output, error) {
 	if err := bounds.Check(in); err != nil {
 		return Output{}, err
@@ -136,8 +136,8 @@ func Evaluate(in Input) (Output, error) {
 	return *out, nil
 }
 
-// convertDomain computes the A-labels. A non-ASCII domain without A-labels is correct grammar
-// but cannot be used.
+// convertDomain computes the domain in A-labels. A non-ASCII domain that has no A-labels is
+// correct by the grammar, but cannot be used.
 func (f *facts) convertDomain() {
 	if f.worst >= firstError {
 		return
@@ -149,13 +149,13 @@ func (f *facts) convertDomain() {
 	ascii, err := toASCII.ToASCII(f.domain)
 	if err != nil || ascii == "" {
 		ascii = strings.ToLower(f.domain)
-		// A label in ASCII-compatible encoding must be a valid one.
+		// A label that begins with xn-- must be a valid A-label.
 		if strings.IndexFunc(ascii, func(r rune) bool { return r >= utf8.RuneSelf }) >= 0 || strings.HasPrefix(ascii, "xn--") || strings.Contains(ascii, ".xn--") {
 			f.worst = max(f.worst, rfc5322Domain)
 		}
 	}
-	// The mapping turns full-width characters into hyphens and digits, so both rules are
-	// checked again.
+	// The mapping converts full-width characters to hyphens and digits, so check hyphens and a
+	// numeric last label again.
 	labels := strings.Split(ascii, ".")
 	for _, label := range labels {
 		if strings.HasPrefix(label, "-") {
@@ -167,15 +167,15 @@ func (f *facts) convertDomain() {
 	if len(labels) > 1 && strings.Trim(labels[len(labels)-1], digits) == "" {
 		f.worst = max(f.worst, rfc5322Domain)
 	}
-	// A text that the mapping turns into other characters than letters, digits, hyphens and
-	// dots was not a domain.
+	// If the mapped text has other characters than letters, digits, hyphens and dots, it is not a
+	// domain.
 	if strings.Trim(strings.ToLower(ascii), "abcdefghijklmnopqrstuvwxyz0123456789-.") != "" || strings.Contains(ascii, "..") || strings.HasPrefix(ascii, ".") || strings.HasSuffix(ascii, ".") {
 		f.worst = max(f.worst, rfc5322Domain)
 	}
 	f.ascii = strings.ToLower(ascii)
 }
 
-// describe sets the parts of a valid address.
+// describe sets the members of the answer for a valid address.
 func (f *facts) describe() {
 	out := &f.out
 	unicodeDomain := f.ascii
@@ -214,8 +214,8 @@ func (f *facts) describe() {
 	}
 }
 
-// isReserved reports whether a domain is reserved and never receives mail (RFC 2606, RFC 6761,
-// RFC 7686 and the local names).
+// isReserved reports whether a domain is reserved, so that it never receives mail (RFC 2606, RFC
+// 6761, RFC 7686, and names of local networks).
 func isReserved(domain string) bool {
 	labels := strings.Split(domain, ".")
 	last := labels[len(labels)-1]
@@ -225,7 +225,7 @@ func isReserved(domain string) bool {
 	return len(labels) > 1 && labels[len(labels)-2] == "example" && slices.Contains([]string{"com", "net", "org"}, last)
 }
 
-// score estimates how likely a message arrives and is read by a person, 0 to 100.
+// score estimates, from 0 to 100, how likely a message arrives and a person reads it.
 func (f *facts) score() int {
 	if !f.out.Valid {
 		return 0
@@ -255,8 +255,8 @@ func (f *facts) recommend() string {
 	return "accept"
 }
 
-// evidence lists every rule with its result. Rules about the parts of an address are not
-// evaluated if the address has no parts.
+// evidence returns the result of every rule. Rules about parts of the address are not evaluated if
+// the address is not valid.
 func (f *facts) evidence() []Evidence {
 	out := &f.out
 	row := func(rule string, bad bool, outcome, badDetail, goodDetail string) Evidence {

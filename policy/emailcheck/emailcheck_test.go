@@ -52,8 +52,8 @@ func diagnoses(t testing.TB) []diagnosed {
 	return all
 }
 
-// quoteQuotes escapes the quotation marks of a line that no backslash escapes yet,
-// counting pairs of backslashes.
+// quoteQuotes puts a backslash before each quotation mark that has none. It reads pairs of
+// backslashes as one escaped backslash.
 func quoteQuotes(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
@@ -88,7 +88,8 @@ func TestDiagnoses(t *testing.T) {
 			t.Errorf("%q: %d rows of evidence", d.email, len(out.Evidence))
 		}
 	}
-	// undesiredNonAscii, rfc5322TooLong and rfc5322DomainTooLong have tests of their own.
+	// The list omits undesiredNonAscii, rfc5322TooLong and rfc5322DomainTooLong, which have tests
+	// of their own.
 	for _, diagnosis := range strings.Fields(`valid rfc5321TLDNumeric rfc5321QuotedString rfc5321AddressLiteral cfwsComment cfwsFWS
 		deprecatedLocalPart deprecatedFWS deprecatedQTEXT deprecatedQP deprecatedComment deprecatedCTEXT deprecatedIPv6 deprecatedCFWSNearAt
 		rfc5322Domain rfc5322LocalTooLong rfc5322LabelTooLong rfc5322DomainLiteral rfc5322DomainLiteralOBSDText rfc5322IPv6GroupCount
@@ -104,20 +105,20 @@ func TestDiagnoses(t *testing.T) {
 
 func TestLengths(t *testing.T) {
 	label := strings.Repeat("a", 63)
-	domain := func(size int) string { // labels of 63 and a rest
+	domain := func(size int) string { // a domain of size bytes: labels of 63 bytes, and the rest
 		text := strings.Repeat(label+".", 3)
 		return text + strings.Repeat("b", size-len(text))
 	}
 	for _, tc := range []struct{ email, want string }{
-		{strings.Repeat("a", 64) + "@" + strings.Repeat(label+".", 2) + strings.Repeat("b", 61), "valid"}, // 254
+		{strings.Repeat("a", 64) + "@" + strings.Repeat(label+".", 2) + strings.Repeat("b", 61), "valid"}, // 254 bytes in total
 		{strings.Repeat("a", 64) + "@" + strings.Repeat(label+".", 2) + strings.Repeat("b", 62), "rfc5322TooLong"},
-		{"a@" + domain(252), "valid"}, // 254
+		{"a@" + domain(252), "valid"}, // 254 bytes in total
 		{"a@" + domain(253), "rfc5322TooLong"},
 		{"a@" + domain(255), "rfc5322TooLong"},
-		{"a@" + domain(194) + "." + strings.Repeat("c", 61), "rfc5322DomainTooLong"}, // 256
-		{strings.Repeat("ü", 32) + "@example.org", "valid"},                          // 64 bytes
+		{"a@" + domain(194) + "." + strings.Repeat("c", 61), "rfc5322DomainTooLong"}, // a domain of 256 bytes
+		{strings.Repeat("ü", 32) + "@example.org", "valid"},                          // 64 bytes in the local part
 		{strings.Repeat("ü", 32) + "a@example.org", "rfc5322LocalTooLong"},
-		{"a@" + strings.Repeat("ü", 50) + ".org", "valid"}, // 57 bytes as an A-label
+		{"a@" + strings.Repeat("ü", 50) + ".org", "valid"}, // 57 bytes in the A-label
 		{"a@" + strings.Repeat("ü", 59) + ".org", "rfc5322LabelTooLong"},
 	} {
 		if out := check(t, tc.email); out.Diagnosis != tc.want {
@@ -231,8 +232,8 @@ func TestSuggestions(t *testing.T) {
 	}
 }
 
-// The lists hold what the contract names, do not contradict each other, and the
-// version of the answer follows their bytes.
+// The lists contain the domains that the contract names and do not contradict each other. The
+// version in the answer changes with their bytes.
 func TestLists(t *testing.T) {
 	for _, provider := range []string{"gmail.com", "yahoo.ie", "hotmail.es", "live.nl", "gmx.us", "yandex.kz", "tutanota.com", "t-online.de", "libero.it"} {
 		if out := check(t, "ann@"+provider); !out.FreeProvider || out.Disposable || out.Suggestion != nil {
@@ -275,7 +276,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Comments in comments, folds and labels without end are read to their end.
+// Evaluate reads the slowest texts: nested comments, folds and labels without end.
 func TestTextsMadeToBeSlow(t *testing.T) {
 	for _, unit := range []string{"(", `"\`, "a.", "\r\n ", "xn--", "é", "ü.", "[", "@", "𝐚", "\u0301"} {
 		check(t, strings.Repeat(unit, 1000/utf8.RuneCountInString(unit)))
@@ -308,7 +309,7 @@ func FuzzEmail(f *testing.F) {
 	})
 }
 
-// Every entry of the list is found by the search, and nothing else is.
+// The search finds every entry of the list, and no other domain.
 func TestTheListIsSearchedWhole(t *testing.T) {
 	text, err := os.ReadFile("lists/disposable.txt")
 	if err != nil {
@@ -358,7 +359,7 @@ func Example() {
 	// ann.lee+news@gmail.com
 }
 
-// An escaped NUL in the address is judged; everywhere else in the request it is refused.
+// An escaped NUL in the address is judged. Anywhere else in the request it is refused.
 func TestNULInTheAddressIsJudged(t *testing.T) {
 	answer, err := emailcheck.Service.Evaluate([]byte(`{"email":"a\u0000b@acme.io"}`))
 	if err != nil {

@@ -2,7 +2,7 @@ package emailcheck
 
 import "github.com/countersign/countersign/policy"
 
-// documented describes the findings.
+// documented describes each finding.
 func documented() []policy.Rule {
 	return []policy.Rule{
 		{ID: "invalid_syntax", Example: `{"email":"ann..lee@example.com"}`,

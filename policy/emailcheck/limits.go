@@ -1,7 +1,7 @@
 package emailcheck
 
-// Limits in bytes for use with SMTP (RFC 5321 4.5.3.1 and RFC 3696 erratum 1690: a path of 256
-// bytes includes the angle brackets).
+// Limits of SMTP in bytes (RFC 5321 4.5.3.1, and RFC 3696 erratum 1690: a path of 256 bytes
+// includes the angle brackets).
 const (
 	maxLocal  = 64
 	maxLabel  = 63
@@ -11,7 +11,7 @@ const (
 
 const (
 	ipv6Groups  = 8
-	maxMarks    = 4 // marks on one letter; Vietnamese has two, Arabic and Hebrew up to four
-	minBrand    = 5 // letters of a name for which one edit counts as a typing error; shorter names are too often real ones
-	maxDistance = 2 // edits between a typing error and the name that was meant
+	maxMarks    = 4 // combining marks on one letter; Vietnamese needs two, Arabic and Hebrew up to four
+	minBrand    = 5 // letters a name needs for one edit to count as a typing error; shorter similar names often exist
+	maxDistance = 2 // largest number of edits between a typing error and the intended name
 )

@@ -1,7 +1,7 @@
 package emailcheck
 
 import (
-	_ "embed" // the lists are part of the program
+	_ "embed" // for the lists
 	"slices"
 	"strings"
 	"sync"
@@ -11,9 +11,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// The first lines of the lists have their name, date and licence. The answer's listVersion
-// consists of the dates and of hashes of the bytes, so that two answers with the same version
-// used the same lists.
+// Each list begins with its name, date and licence. The answer's listVersion consists of the
+// newest date and a hash of all lists, so two answers with the same version used the same lists.
 var (
 	//go:embed lists/disposable.txt
 	disposableText string
@@ -27,8 +26,8 @@ var (
 	knownText string
 )
 
-// Tables are built from the lists at their first use, because most programs that link this
-// package never need them, and a guard runs at every tool call.
+// The tables are built from the lists at their first use. Most programs that link this package
+// never need them, and the coding-agent guard starts at every tool call.
 var (
 	freeProviders  = sync.OnceValue(func() map[string]bool { return setOf(freeText) })
 	roleNames      = sync.OnceValue(func() map[string]bool { return setOf(rolesText) })
@@ -37,7 +36,7 @@ var (
 	listVersion    = sync.OnceValue(func() string { return version(disposableText, freeText, rolesText, popularText, knownText) })
 )
 
-// linesOf reads a list: one entry per line, comments after "#".
+// linesOf returns the entries of a list: one per line, without lines that begin with "#".
 func linesOf(text string) []string {
 	var entries []string
 	for line := range strings.Lines(text) {
@@ -56,8 +55,8 @@ func setOf(text string) map[string]bool {
 	return set
 }
 
-// version returns "countersign-lists-DATE+HASH": the newest date and eight digits of the hash
-// over all lists.
+// version returns "countersign-lists-DATE+HASH" with the newest date of the lists and eight digits
+// of the hash of all lists.
 func version(texts ...string) string {
 	var dates []string
 	for _, text := range texts {
@@ -68,8 +67,9 @@ func version(texts ...string) string {
 	return "countersign-lists-" + slices.Max(dates) + "+" + canon.Hash([]byte(strings.Join(texts, "\x00")))[:8]
 }
 
-// listed searches a domain in the sorted list. A set of 120,000 entries would slow down the
-// start of every program that links this package.
+// listed reports whether the sorted list of disposable domains contains a domain. It uses a binary
+// search in the text, because building a set of 120,000 entries would slow down the start of every
+// program that links this package.
 func listed(domain string) bool {
 	low, high := 0, len(disposableText)
 	for low < high {
@@ -80,7 +80,7 @@ func listed(domain string) bool {
 		switch {
 		case line == domain:
 			return true
-		case line < domain: // comments begin with "#", which sorts before letters and digits
+		case line < domain: // comment lines begin with "#", which sorts before letters and digits
 			low = end + 1
 		default:
 			high = start
@@ -89,7 +89,7 @@ func listed(domain string) bool {
 	return false
 }
 
-// isDisposable reports whether a domain or a parent domain is on the list.
+// isDisposable reports whether the list contains a domain or one of its parent domains.
 func isDisposable(domain string) bool {
 	for domain != "" {
 		if listed(domain) {
@@ -100,16 +100,16 @@ func isDisposable(domain string) bool {
 	return false
 }
 
-// tldTypos are misspelled last labels, with the label that was meant.
+// tldTypos maps misspelled last labels to the intended label.
 var tldTypos = map[string]string{
 	"con": "com", "cmo": "com", "ocm": "com", "om": "com", "cm": "com", "co": "com", "comm": "com", "vom": "com", "xom": "com", "coom": "com", "c0m": "com",
 	"nte": "net", "ner": "net", "met": "net", "ent": "net",
 	"ogr": "org", "rog": "org", "orgg": "org",
 }
 
-// suggest returns the popular domain of which a domain is a typing error, or "". For a
-// disposable domain it allows one edit only, because lists of disposable domains contain
-// look-alikes of popular names.
+// suggest returns the popular domain that was probably meant, if a domain is a typing error of
+// one, or "". For a disposable domain it allows only one edit, because such domains often imitate
+// popular names.
 func suggest(domain string, disposable bool) string {
 	if freeProviders()[domain] || knownDomains()[domain] || slices.Contains(popularDomains(), domain) {
 		return ""
@@ -125,9 +125,9 @@ func suggest(domain string, disposable bool) string {
 	for _, popular := range popularDomains() {
 		brand, ending, _ := strings.Cut(popular, ".")
 		switch {
-		case name == brand && real && suffix == rest: // the same name in another country
+		case name == brand && real && suffix == rest: // the same name under another public suffix
 			continue
-		case len(brand) < minBrand && rest == ending && !swapped(name, brand): // gm.com is not meant as gmx.com
+		case len(brand) < minBrand && rest == ending && !swapped(name, brand): // for example gm.com, which is not an error for gmx.com
 			continue
 		}
 		switch d := distance(domain, popular, best); {
@@ -143,7 +143,7 @@ func suggest(domain string, disposable bool) string {
 	return found
 }
 
-// swapped reports whether two names differ by swapped neighbours.
+// swapped reports whether two names differ only by two swapped neighbours.
 func swapped(a, b string) bool {
 	return len(a) == len(b) && distance(a, b, maxDistance) == 1 && sorted(a) == sorted(b)
 }
@@ -154,8 +154,9 @@ func sorted(text string) string {
 	return string(letters)
 }
 
-// distance returns the optimal string alignment distance: insertions, deletions, changes and
-// swaps of neighbours. It stops counting beyond limit.
+// distance returns the optimal string alignment distance: the number of insertions, deletions,
+// replacements and swaps of neighbours. If the lengths differ by more than limit, it returns
+// limit+1.
 func distance(a, b string, limit int) int {
 	if len(a)-len(b) > limit || len(b)-len(a) > limit {
 		return limit + 1

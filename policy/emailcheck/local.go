@@ -10,11 +10,11 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// judgeLocal judges the non-ASCII characters of a local part. RFC 6531 allows all of them, but
-// no mail system has mailboxes with white space, invisible characters or unassigned code
-// points; these are unusable. Doubtful are full-width and other compatibility forms, symbols
-// and quotation marks, combining marks without a letter, and letters of several scripts in one
-// word.
+// judgeLocal judges the non-ASCII characters of a local part. RFC 6531 allows all of them.
+// unusable is true for white space, invisible characters and unassigned code points, because no
+// mail system has such mailboxes. doubtful is true for full-width and other compatibility forms,
+// symbols and quotation marks, combining marks without a letter, and words with letters of several
+// scripts.
 func judgeLocal(local string) (unusable, doubtful bool) {
 	if normal.IsASCII(local) {
 		return false, false
@@ -40,10 +40,11 @@ func judgeLocal(local string) (unusable, doubtful bool) {
 	return unusable, doubtful || norm.NFKC.String(local) != local || mixedScripts(strings.Map(wordsApart, local))
 }
 
-// wordMarks are punctuation inside words: the dot of Catalan, the marks of Hebrew.
+// wordMarks contains punctuation that occurs inside words, such as the middle dot of Catalan and
+// the marks of Hebrew.
 var wordMarks = []rune{'\u00b7', '\u05f3', '\u05f4', '\u30fb'}
 
-// wordsApart replaces separators of words by dots.
+// wordsApart replaces characters between words by a dot, which separates labels for mixedScripts.
 func wordsApart(r rune) rune {
 	if strings.ContainsRune("-_+", r) {
 		return '.'
@@ -51,7 +52,7 @@ func wordsApart(r rune) rune {
 	return r
 }
 
-// Scripts whose letters are written together in one word.
+// scriptGroups assigns each script to a group of scripts that occur together in one word.
 var scriptGroups = []struct {
 	group string
 	table *unicode.RangeTable
@@ -61,8 +62,8 @@ var scriptGroups = []struct {
 	{"Thai", unicode.Thai}, {"Devanagari", unicode.Devanagari}, {"Georgian", unicode.Georgian}, {"Cherokee", unicode.Cherokee},
 }
 
-// mixedScripts reports whether a label mixes scripts. Latin together with Chinese, Japanese or
-// Korean is common.
+// mixedScripts reports whether a label mixes groups of scripts. Latin together with Chinese,
+// Japanese or Korean is allowed, because it is common.
 func mixedScripts(domain string) bool {
 	for label := range strings.SplitSeq(domain, ".") {
 		groups := map[string]bool{}

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// place is the position of a character in the grammar.
+// place is the part of the grammar to which a character belongs.
 type place int
 
 const (
@@ -16,36 +16,36 @@ const (
 	inDomain
 	inLiteral
 	inComment
-	inSpace // folding white space
+	inSpace // in folding white space
 	inQuoted
 	inPair // after a backslash
 )
 
-// address is the result of parsing a text.
+// address contains the parts of a parsed address and its worst diagnosis.
 type address struct {
 	worst   diagnosis
-	local   string // without comments and white space around it, with quotes
-	domain  string // as written; a literal has its brackets
+	local   string // with its quotes, without comments and white space around it
+	domain  string // as written; a literal includes its brackets
 	labels  []string
 	literal bool
 	quoted  bool
 }
 
-// parser reads an addr-spec of RFC 5322, including obsolete forms, one character at a time. It
-// records every diagnosis and keeps the worst; the first error ends it. Its time is linear in
-// the length of the text.
+// parser parses an addr-spec of RFC 5322, including obsolete forms, one character at a time. It
+// keeps the worst diagnosis, and stops at the first error. Its time is linear in the length of the
+// text.
 type parser struct {
 	address
 	text     []rune
 	at       int
 	now      place
-	before   place   // the place before this one
-	stack    []place // the surrounding places
-	element  int     // bytes of the current element (atom, label, quoted string)
-	count    int     // elements before the current one
-	mustEnd  bool    // the element has ended: only "." or "@" may follow
-	hyphen   bool    // the last character of the label is a hyphen
-	lastWS   rune    // the last character in folding white space
+	before   place   // the previous place
+	stack    []place // the places around the current one, the innermost last
+	element  int     // bytes so far of the current atom, label or quoted string
+	count    int     // number of elements before the current one
+	mustEnd  bool    // the element is complete: only "." or "@" may follow
+	hyphen   bool    // the label so far ends with a hyphen
+	lastWS   rune    // last character of the folding white space
 	folds    int
 	literalS strings.Builder
 	localS   strings.Builder
@@ -66,7 +66,7 @@ func (p *parser) leave() {
 	p.stack = p.stack[:len(p.stack)-1]
 }
 
-// parse diagnoses one address.
+// parse parses and diagnoses one address.
 func parse(text string) address {
 	p := parser{text: []rune(text)}
 	if !utf8.ValidString(text) || strings.ContainsRune(text, utf8.RuneError) {
@@ -102,7 +102,8 @@ func (p *parser) step(c rune) {
 	}
 }
 
-// folded reads the line feed that must follow a carriage return.
+// folded reads the line feed that must follow if c is a carriage return. It returns false, and
+// notes an error, if there is none.
 func (p *parser) folded(c rune) bool {
 	if c != '\r' {
 		return true
@@ -119,7 +120,7 @@ func (p *parser) startSpace(c rune) {
 	p.lastWS = c
 }
 
-// first returns a where no element stands before, else b.
+// first returns a for the first element, and b for later ones.
 func (p *parser) first(a, b diagnosis) diagnosis {
 	if p.count == 0 {
 		return a
@@ -143,7 +144,7 @@ func (p *parser) localPart(c rune) {
 			return
 		}
 		if p.mustEnd {
-			p.note(deprecatedLocalPart) // a quoted string or a comment between atoms
+			p.note(deprecatedLocalPart) // a quoted string or a comment was between the atoms
 		}
 		p.mustEnd, p.element = false, 0
 		p.count++
@@ -273,7 +274,7 @@ func (p *parser) domainText(c rune) {
 	p.addDomain(c)
 }
 
-// isLabelText reports letters, digits, and characters that may be non-ASCII letters.
+// isLabelText reports whether a character is a letter, a digit, or may be a non-ASCII letter.
 func isLabelText(c rune) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c >= 0xc0
 }
@@ -292,7 +293,7 @@ func (p *parser) endLabel() {
 	}
 }
 
-// asciiLength returns the length in bytes of a label as an A-label.
+// asciiLength returns the length of a label as an A-label, in bytes.
 func asciiLength(label string) int {
 	encoded, err := idna.Punycode.ToASCII(label)
 	if err != nil {
@@ -328,8 +329,8 @@ func (p *parser) domainLiteral(c rune) {
 	}
 }
 
-// endLiteral judges the text between the brackets: an IPv4 address, "IPv6:" with an IPv6
-// address (RFC 5321 4.1.3), or text that only RFC 5322 allows.
+// endLiteral judges the text between brackets: an IPv4 address, "IPv6:" with an IPv6 address (RFC
+// 5321 4.1.3), or another text, which only RFC 5322 allows.
 func (p *parser) endLiteral() {
 	text := p.literalS.String()
 	if p.worst >= firstDeprecated {
@@ -366,12 +367,12 @@ func (p *parser) ipv6(text string) {
 		p.note(rfc5322IPv6DoubleColons)
 	default:
 		if elision == 0 || elision == len(text)-2 {
-			most++ // the empty text at an end is not a group
+			most++ // at an end, "::" adds an empty text that is not a group
 		}
 		if len(groups) > most {
 			p.note(rfc5322IPv6MaxGroups)
 		} else if len(groups) == most {
-			p.note(deprecatedIPv6) // "::" for a single group
+			p.note(deprecatedIPv6) // "::" replaces a single group
 		}
 	}
 	switch {
@@ -386,8 +387,8 @@ func (p *parser) ipv6(text string) {
 	}
 }
 
-// isIPv4 reports whether a text is four numbers of one to three digits, 0 to 255. Snum of RFC
-// 5321 may begin with zeros.
+// isIPv4 reports whether a text consists of four numbers from 0 to 255, with dots between them. A
+// number may have up to three digits and begin with zeros, as Snum of RFC 5321 allows.
 func isIPv4(text string) bool {
 	groups := strings.Split(text, ".")
 	for _, g := range groups {
@@ -400,7 +401,8 @@ func isIPv4(text string) bool {
 
 const digits = "0123456789"
 
-// hexGroups reports whether each group has at most four hexadecimal digits.
+// hexGroups reports whether every group has at most four characters, all of them hexadecimal
+// digits.
 func hexGroups(groups []string) bool {
 	for _, g := range groups {
 		if len(g) > 4 || strings.Trim(g, "0123456789abcdefABCDEF") != "" {
@@ -415,7 +417,7 @@ func (p *parser) quotedString(c rune) {
 	case '\\':
 		p.enter(inPair)
 	case '\r', '\t':
-		// A plain space is ordinary text here; tabs and folds are white space.
+		// In a quoted string a space is ordinary text; tabs and folds are white space.
 		if p.folded(c) {
 			p.addLocal(" ")
 			p.note(cfwsFWS)
@@ -475,8 +477,8 @@ func (p *parser) comment(c rune) {
 	}
 }
 
-// space reads folding white space: a fold is CR LF followed by a space or a tab; more than one
-// fold is obsolete.
+// space reads folding white space. A fold is CR LF and then a space or a tab. More than one fold
+// is obsolete.
 func (p *parser) space(c rune) {
 	if p.lastWS == '\r' {
 		if c == '\r' {
@@ -500,12 +502,12 @@ func (p *parser) space(c rune) {
 		}
 		p.folds = 0
 		p.leave()
-		p.at-- // the character belongs to the surrounding place
+		p.at-- // step reads the character again, in the surrounding place
 	}
 	p.lastWS = c
 }
 
-// finish judges the end of the text.
+// finish judges where the text ended.
 func (p *parser) finish() {
 	switch p.now {
 	case inSpace:
@@ -539,7 +541,8 @@ func (p *parser) finish() {
 	}
 }
 
-// lengths judges the lengths in bytes of label, domain and address, with domains as A-labels.
+// lengths checks the lengths of last label, domain and address, in bytes with the domain in
+// A-labels.
 func (p *parser) lengths() {
 	if p.literal {
 		if p.localS.Len()+1+p.domainS.Len() > maxTotal {
@@ -561,14 +564,14 @@ func (p *parser) lengths() {
 	}
 	switch {
 	case last == "" || last[0] < '0' || last[0] > '9':
-	case len(p.labels) > 1 && strings.Trim(last, digits) == "": // 127.0.0.1 without brackets
+	case len(p.labels) > 1 && strings.Trim(last, digits) == "": // for example 127.0.0.1 without brackets
 		p.note(rfc5322Domain)
 	default:
 		p.note(rfc5321TLDNumeric)
 	}
 }
 
-// isATEXT reports printable characters other than the specials of RFC 5322.
+// isATEXT reports whether a character is printable and not one of the specials of RFC 5322.
 func isATEXT(c rune) bool {
 	return c > ' ' && c != 0x7f && !isC1(c) && !strings.ContainsRune(`()<>[]:;@\,."`, c)
 }

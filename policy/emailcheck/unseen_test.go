@@ -8,7 +8,7 @@ import (
 	"github.com/countersign/countersign/policy/emailcheck"
 )
 
-// rightly reports whether the answer agrees with the label an address was given.
+// rightly reports whether the answer is correct for the label of an address.
 func rightly(label string, out emailcheck.Output) bool {
 	kind, domain, _ := strings.Cut(label, ":")
 	switch kind {
@@ -22,8 +22,8 @@ func rightly(label string, out emailcheck.Output) bool {
 	return out.Recommendation == "accept" && out.Suggestion == nil
 }
 
-// Addresses that were labelled without sight of the rules and lists: at least nine of
-// ten bad ones are caught, and at most one in twenty good ones is doubted.
+// The addresses were labelled by somebody who had not seen the rules and lists. At least nine in
+// ten bad addresses must be found, and at most one in twenty good addresses may be doubted.
 func TestUnseenAddresses(t *testing.T) {
 	data, err := testdata.ReadFile("testdata/unseen.txt")
 	if err != nil {

@@ -1,14 +1,15 @@
 // Package evidence verifies the artifacts of an agent's purchase: the seller's challenge, the
-// settlement receipt, the buyer's policy decision and the seller's response. It answers whether
-// they belong together, are fresh, match the stated hashes, and are real. It fetches nothing
-// and queries no chain.
+// settlement receipt, the buyer's policy decision and the seller's response. It checks whether
+// they belong to the same purchase, are recent, match the stated hashes, and are not made up. It
+// fetches nothing and queries no chain.
 //
-// Every rule has an outcome (pass, fail, missing, skipped) and an effect. The verdict follows
-// from the worst effect: reject gives rejected, insufficient gives insufficient_evidence,
-// review gives needs_review, none gives verified. A rule whose artifact is absent is skipped,
-// because another rule reports the absence.
+// Every rule has an outcome (pass, fail, missing, skipped) and an effect. The verdict follows from
+// the worst effect: reject gives rejected, insufficient gives insufficient_evidence, review gives
+// needs_review, none gives verified. A rule whose artifact is absent is skipped, because another
+// rule reports the absence.
 //
-// Hashes are over artifacts as they were sent, in canonical form; null members count.
+// Hashes cover the artifacts as they were sent, in canonical form, including members that are
+// null.
 package evidence
 
 import (
@@ -21,7 +22,7 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// Service is evidence/verify.
+// Service is the declaration of evidence/verify.
 var Service = policy.Declare(policy.Service{
 	Name:       "evidence/verify",
 	PriceCents: 5,
@@ -37,7 +38,7 @@ var Service = policy.Declare(policy.Service{
 
 var bounds = normal.BoundsOf[Input]()
 
-// The effects of a rule, weakest first.
+// Effects of a rule, the weakest first.
 const (
 	none         = "none"
 	review       = "review"
@@ -45,7 +46,8 @@ const (
 	reject       = "reject"
 )
 
-// Evaluate verifies one bundle. Errors: the codes of common rule 0.2.
+// Evaluate verifies one bundle. It refuses a request that violates its schema, and an invalid time
+// (invalid_date).
 func Evaluate(in Input) (Output, error) {
 	if err := bounds.Check(in); err != nil {
 		return Output{}, err
@@ -69,20 +71,21 @@ func Evaluate(in Input) (Output, error) {
 	return out, nil
 }
 
-// hashOf returns the hash of a value as it was sent. A value that a program made is marshalled
-// first.
+// hashOf returns the hash of an artifact. raw is its text as sent; if it is nil, because the
+// artifact was built in Go, hashOf encodes value.
 func hashOf(raw jsontext.Value, value any) (string, error) {
 	var canonical []byte
 	var err error
 	if raw != nil {
-		canonical, err = canon.CanonicalChecked(raw) // canon.Decode has checked it
+		canonical, err = canon.CanonicalChecked(raw) // canon.Decode has already checked the text
 	} else {
 		canonical, err = canon.Marshal(value)
 	}
 	return canon.Hash(canonical), err
 }
 
-// sumUp computes the verdict and the share of rules that passed.
+// sumUp returns the verdict, and the share of the rules that passed among those that were not
+// skipped.
 func sumUp(rules []Rule) (verdict string, confidence float64) {
 	passed, judged := 0, 0
 	effects := map[string]bool{}
@@ -121,7 +124,7 @@ func findings(rules []Rule) []policy.Finding {
 	return policy.SortFindings(all)
 }
 
-// RuleIDs lists the ids of all rules in order.
+// RuleIDs returns the ids of all rules, in the order of answers.
 func RuleIDs() []string {
 	var ids []string
 	for _, r := range catalogue {

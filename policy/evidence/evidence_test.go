@@ -65,7 +65,7 @@ func TestRules(t *testing.T) {
 		})
 	}
 	for _, id := range evidence.RuleIDs() {
-		// TestArtifactsHashAsSent has artifacts that hash right.
+		// TestArtifactsHashAsSent has the cases in which artifact_hashes passes.
 		if !outcomes[id]["pass"] && id != "artifact_hashes" || len(outcomes[id]) < 2 {
 			t.Errorf("%s has only the outcomes %v", id, outcomes[id])
 		}
@@ -80,11 +80,11 @@ func TestConfidence(t *testing.T) {
 			if out.Confidence != 1 || out.Findings == nil {
 				t.Errorf("%s: %v", c.Name, out.Confidence)
 			}
-		case "the policy denied": // 1 of 20: artifact_hashes is skipped
+		case "the policy denied": // 19 of 20 rules pass; artifact_hashes is skipped
 			if out.Confidence != .95 || out.Findings[0].Severity != "critical" || out.Findings[0].Path != "/bundle/policyDecision/decision" {
 				t.Errorf("%s: %v %+v", c.Name, out.Confidence, out.Findings)
 			}
-		case "nothing at all": // five are missing, one passes
+		case "nothing at all": // five rules are missing, one passes
 			if out.Confidence != 0.166666666667 {
 				t.Errorf("%s: %v", c.Name, out.Confidence)
 			}
@@ -92,7 +92,7 @@ func TestConfidence(t *testing.T) {
 	}
 }
 
-// Hashes are over what was sent, members that are null included.
+// The hash of an artifact covers the text as sent, including members that are null.
 func TestArtifactsHashAsSent(t *testing.T) {
 	for _, sent := range []string{`{"network":"base","method":null,"payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984"}`, `{}`, `{"amountUnits":"1"}`} {
 		canonical, err := canon.Canonical([]byte(sent))
@@ -113,7 +113,7 @@ func TestArtifactsHashAsSent(t *testing.T) {
 	}
 }
 
-// A SHA-256 may be written in upper case.
+// A caller may send a SHA-256 in upper case.
 func TestUpperCaseHashes(t *testing.T) {
 	challenge, _ := canon.Canonical([]byte(`{"amountUnits":"1"}`))
 	out := verify(t, []byte(`{"bundle":{"challenge":{"amountUnits":"1"},"hashes":{"challenge":"`+strings.ToUpper(canon.Hash(challenge))+`"},
@@ -125,7 +125,7 @@ func TestUpperCaseHashes(t *testing.T) {
 	}
 }
 
-// A bundle made by a program hashes like the same bundle sent.
+// A bundle built in Go has the same hash as the same bundle sent as JSON.
 func TestBundlesMadeInGo(t *testing.T) {
 	in := evidence.Input{Body: evidence.Body{Bundle: &evidence.Bundle{Source: &evidence.Source{Kind: "live"}, Challenge: &evidence.Challenge{Scheme: "exact"}}}}
 	made, err := evidence.Evaluate(in)
@@ -147,7 +147,7 @@ func TestHashOfAnAbsentArtifactIsSkipped(t *testing.T) {
 	}
 }
 
-// Rules repeat no query, no whole address and no secret.
+// The results of the rules contain no query, no complete address and no secret.
 func TestRulesRepeatNoSecret(t *testing.T) {
 	out := verify(t, []byte(`{"bundle":{"challenge":{"resourceUrl":"https://api.example/canarypath?canaryquery","payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","network":"ghp_abcdefghijklmnopqrstuvwxyz0123456789"},
 		"receipt":{"resourceUrl":"https://u:canarypass@other.example/?canaryquery","payTo":"0x329EdA9C18561571bA257177847A993E354e81b7","network":"base","transaction":"canarytx"},"response":{"body":"sk-proj-abcdefghijklmnopqrstuvwx"}}}`))

@@ -2,7 +2,7 @@ package evidence
 
 import "github.com/countersign/countersign/policy"
 
-// documented describes the findings, in the order of the catalogue.
+// documented describes each finding, in the order of the catalogue.
 func documented() []policy.Rule {
 	return []policy.Rule{
 		{ID: "challenge_present", Example: `{"bundle":{"challenge":null}}`,

@@ -2,10 +2,10 @@ package evidence
 
 import "time"
 
-// Tolerances of the contract.
+// Tolerances that the contract states.
 const (
-	defaultMaxAge = 86400             // seconds between settlement and asOf: one day
-	futureSlack   = 300 * time.Second // for a settlement after asOf: the largest difference of clocks
-	orderSlack    = 5 * time.Second   // between two steps of one purchase
-	fewDigits     = 2                 // distinct digits of an invented transaction hash
+	defaultMaxAge = 86400             // seconds from settlement to asOf: one day
+	futureSlack   = 300 * time.Second // tolerated difference of clocks, if the settlement is after asOf
+	orderSlack    = 5 * time.Second   // tolerated difference of clocks between two steps of a purchase
+	fewDigits     = 2                 // a transaction hash with at most this many different digits is made up
 )

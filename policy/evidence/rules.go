@@ -12,7 +12,7 @@ import (
 	"github.com/countersign/countersign/policy/secrets"
 )
 
-// said is the result of a rule.
+// said is the outcome of a rule, with its effect and texts.
 type said struct{ outcome, effect, expected, actual, detail string }
 
 type rule struct {
@@ -20,7 +20,7 @@ type rule struct {
 	judge func(*purchase) said
 }
 
-// catalogue has the rules in the order of answers.
+// catalogue contains the rules in the order of answers.
 var catalogue = []rule{
 	{"challenge_present", func(p *purchase) said { return present(p.challenge.there, insufficient, "challenge") }},
 	{"receipt_present", func(p *purchase) said { return present(p.receipt.there, insufficient, "receipt") }},
@@ -45,7 +45,7 @@ var catalogue = []rule{
 	{"secret_leakage", secretLeakage},
 }
 
-// paths says which part of the request a rule concerns.
+// paths maps each rule to the pointer of the member that it judges.
 var paths = map[string]string{
 	"challenge_present": "/bundle/challenge", "receipt_present": "/bundle/receipt", "response_present": "/bundle/response", "policy_decision_present": "/bundle/policyDecision",
 	"endpoint_binding": "/bundle", "method_binding": "/bundle", "network_binding": "/bundle", "asset_binding": "/bundle", "pay_to_binding": "/bundle", "price_binding": "/bundle",
@@ -54,20 +54,21 @@ var paths = map[string]string{
 	"time_order": "/bundle", "source_kind": "/bundle/source/kind", "synthetic_proof": "/bundle", "secret_leakage": "/bundle",
 }
 
-// party is one statement of the terms.
+// party is an artifact that states terms: the expectation, the challenge or the receipt. there is
+// false if it is absent.
 type party struct {
 	Terms
 	name  string
 	there bool
 }
 
-// purchase is a request with its times parsed.
+// purchase is a request that was read, with its times parsed.
 type purchase struct {
 	Input
 	bundle                       Bundle
 	expected, challenge, receipt party
 	asOf, settledAt              time.Time
-	steps                        []step // in the order in which they should happen
+	steps                        []step // times of the purchase, in the order in which the steps should happen
 }
 
 type step struct {
@@ -141,9 +142,9 @@ func present(there bool, effect, what string) said {
 	return pass("the " + what + " is there")
 }
 
-// binding compares one member in all artifacts that have it: all values must agree, and there
-// must be at least two. bring normalizes a value for its network; show returns the part that
-// may be repeated.
+// binding returns a rule that compares one member of the terms in all artifacts that have it. At
+// least two must have it, and all values must agree. bring normalizes a value for its network.
+// show returns the part of a value that an answer may contain.
 func binding(ifMissing, what string, of func(Terms) string, bring func(p *purchase, value string) string, show func(string) string) func(*purchase) said {
 	return func(p *purchase) said {
 		var first, firstRaw string
@@ -188,9 +189,10 @@ func showURL(value string) string {
 func upper(_ *purchase, value string) string   { return strings.ToUpper(value) }
 func network(_ *purchase, value string) string { return normal.Network(value) }
 func address(_ *purchase, value string) string { return normal.FoldAddress(value) }
-func amount(_ *purchase, value string) string  { return value } // decimal digits without leading zeros
+func amount(_ *purchase, value string) string  { return value } // already in normal form: digits without leading zeros
 
-// asset replaces the symbol USDC by the network's contract.
+// asset returns the normal form of an asset. It replaces the symbol USDC by the contract of the
+// network.
 func asset(p *purchase, value string) string {
 	for _, party := range []party{p.challenge, p.receipt, p.expected} {
 		if contract, ok := normal.USDC(party.Network); ok && normal.IsUSDC(party.Network, value) {
@@ -300,7 +302,7 @@ func artifactHashes(p *purchase) said {
 	compared := 0
 	for _, a := range p.artifacts(*h) {
 		if a.want == "" || !a.there {
-			continue // the rules *_present report absent artifacts
+			continue // the rules with names in _present report absent artifacts
 		}
 		got, err := a.hash()
 		if compared++; err != nil || got != strings.ToLower(a.want) {
@@ -313,7 +315,7 @@ func artifactHashes(p *purchase) said {
 	return pass("the artifacts hash to what was said")
 }
 
-// artifact is one hashed part of the bundle.
+// artifact is one artifact of the bundle with its stated hash; want is empty if none is stated.
 type artifact struct {
 	name, want string
 	there      bool
@@ -383,7 +385,8 @@ func sourceKind(p *purchase) said {
 
 var madeUpWords = normal.Pattern(`(?i)test|mock|fake|dummy|sample|example`)
 
-// syntheticProof detects identifiers that no real software produces.
+// syntheticProof finds identifiers that no real system produces: zero, a repeated pattern, or a
+// word such as "test".
 func syntheticProof(p *purchase) said {
 	type identifier struct{ name, value string }
 	var all []identifier
@@ -415,15 +418,15 @@ func syntheticProof(p *purchase) said {
 	return pass("the identifiers look real")
 }
 
-// isRandom reports whether a text is base58 of 32 bytes or more, which may contain a short word
-// by chance.
+// isRandom reports whether a text is base58 of at least 32 bytes. Such a text may contain a short
+// word by chance.
 func isRandom(text string) bool {
 	b, ok := normal.Base58(text)
 	return ok && len(b) >= 32
 }
 
-// madeUpHex reports whether a hash has at most two different digits or repeats a block of four
-// or eight digits.
+// madeUpHex reports whether a hash has at most two different digits or repeats a block of four or
+// eight digits.
 func madeUpHex(text string) bool {
 	digits, ok := strings.CutPrefix(strings.ToLower(text), "0x")
 	if !ok || len(digits) < 16 || strings.Trim(digits, "0123456789abcdef") != "" {

@@ -9,13 +9,13 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// Input is a bundle, the buyer's expectation, and the time of the check.
+// Input is a bundle with the buyer's expectation and the time of the check.
 type Input struct {
 	policy.Common
 	Body
 }
 
-// Body is the request without the common members, which spend-assurance embeds.
+// Body is the request without the members of policy.Common. Package spendassurance embeds it.
 type Body struct {
 	Bundle        *Bundle   `json:"bundle" jsonschema_description:"The artifacts of one purchase; each is optional, and missing ones are reported."`
 	Expected      *Expected `json:"expected,omitempty" jsonschema_description:"What the buyer expected; compared with challenge and receipt."`
@@ -23,8 +23,8 @@ type Body struct {
 	MaxAgeSeconds *int      `json:"maxAgeSeconds,omitempty" jsonschema:"minimum=1,maximum=31536000" jsonschema_description:"Maximum age of the settlement in seconds. Default 86400."`
 }
 
-// Bundle holds the artifacts. Each keeps the bytes as they were sent, because hashes are over
-// those.
+// Bundle contains the artifacts of a purchase. Each artifact also keeps its text as sent, because
+// hashes cover that text.
 type Bundle struct {
 	Challenge      *Challenge      `json:"challenge,omitempty" jsonschema_description:"The seller's 402 answer."`
 	Receipt        *Receipt        `json:"receipt,omitempty" jsonschema_description:"The settlement."`
@@ -36,7 +36,7 @@ type Bundle struct {
 	raw jsontext.Value
 }
 
-// Challenge is the seller's payment requirements.
+// Challenge contains the seller's payment requirements.
 type Challenge struct {
 	Terms
 	Scheme   string `json:"scheme,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"x402 scheme, for example exact."`
@@ -45,7 +45,7 @@ type Challenge struct {
 	raw jsontext.Value
 }
 
-// Terms are the members on which challenge, receipt and expectation must agree.
+// Terms has the members in which challenge, receipt and expectation must agree.
 type Terms struct {
 	ResourceURL string `json:"resourceUrl,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Absolute http or https URL of the purchased resource."`
 	Method      string `json:"method,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"HTTP method of the paid request."`
@@ -55,10 +55,10 @@ type Terms struct {
 	AmountUnits string `json:"amountUnits,omitempty" jsonschema:"minLength=1,maxLength=78,pattern=^(0|[1-9][0-9]{0\\,77})$" jsonschema_description:"Amount in the smallest units of the asset, in decimal digits: 1000000 is 1 USDC."`
 }
 
-// Expected is the buyer's expectation before the purchase.
+// Expected contains the terms that the buyer expected before the purchase.
 type Expected struct{ Terms }
 
-// Receipt is the settlement.
+// Receipt is the receipt of the settlement.
 type Receipt struct {
 	Terms
 	Payer       string `json:"payer,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Address of the payer."`
@@ -69,7 +69,7 @@ type Receipt struct {
 	raw jsontext.Value
 }
 
-// PolicyDecision is the buyer's own decision.
+// PolicyDecision is the decision of the buyer's policy before the payment.
 type PolicyDecision struct {
 	Decision   string `json:"decision,omitempty" jsonschema:"enum=allow,enum=deny,enum=needs_review" jsonschema_description:"What the policy decided."`
 	DecisionID string `json:"decisionId,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Id of the decision."`
@@ -79,7 +79,7 @@ type PolicyDecision struct {
 	raw jsontext.Value
 }
 
-// Response is the seller's answer.
+// Response is the seller's response to the paid request.
 type Response struct {
 	Status      *int    `json:"status,omitempty" jsonschema:"minimum=100,maximum=599" jsonschema_description:"HTTP status of the answer."`
 	BodyHash    string  `json:"bodyHash,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-fA-F0-9]{64}$" jsonschema_description:"SHA-256 of the body in hexadecimal digits, in either case."`
@@ -90,13 +90,13 @@ type Response struct {
 	raw jsontext.Value
 }
 
-// Source says how the artifacts were collected.
+// Source states how the artifacts were collected.
 type Source struct {
 	Kind      string `json:"kind" jsonschema:"minLength=1,enum=live,enum=replay,enum=synthetic,enum=test,enum=unknown" jsonschema_description:"Source of the artifacts; synthetic and test are rejected."`
 	Collector string `json:"collector,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Person or program that collected them."`
 }
 
-// Hashes are the stated hashes of the artifacts.
+// Hashes contains the hashes that the caller states for the artifacts.
 type Hashes struct {
 	Challenge      string `json:"challenge,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-fA-F0-9]{64}$" jsonschema_description:"SHA-256 of the canonical challenge as sent, in hexadecimal digits of either case."`
 	Receipt        string `json:"receipt,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-fA-F0-9]{64}$" jsonschema_description:"SHA-256 of the canonical receipt as sent."`
@@ -113,7 +113,7 @@ type Output struct {
 	Findings   []policy.Finding `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }
 
-// Decision returns the verdict as a decision: allow for verified, deny for rejected, otherwise
+// Decision returns the decision for the verdict: allow for verified, deny for rejected, otherwise
 // needs_review.
 func (o Output) Decision() string {
 	switch o.Verdict {
@@ -136,40 +136,40 @@ type Rule struct {
 	Detail   string `json:"detail" jsonschema_description:"The result in one sentence."`
 }
 
-// The artifacts unmarshal themselves in order to keep their text.
+// Each artifact has its own UnmarshalJSONFrom, which also keeps the text.
 
-// UnmarshalJSONFrom reads a bundle and keeps its text.
+// UnmarshalJSONFrom decodes a bundle and keeps its text.
 func (b *Bundle) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	type plain Bundle
 	return keep(dec, (*plain)(b), &b.raw)
 }
 
-// UnmarshalJSONFrom reads a challenge and keeps its text.
+// UnmarshalJSONFrom decodes a challenge and keeps its text.
 func (c *Challenge) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	type plain Challenge
 	return keep(dec, (*plain)(c), &c.raw)
 }
 
-// UnmarshalJSONFrom reads a receipt and keeps its text.
+// UnmarshalJSONFrom decodes a receipt and keeps its text.
 func (r *Receipt) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	type plain Receipt
 	return keep(dec, (*plain)(r), &r.raw)
 }
 
-// UnmarshalJSONFrom reads a policy decision and keeps its text.
+// UnmarshalJSONFrom decodes a policy decision and keeps its text.
 func (d *PolicyDecision) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	type plain PolicyDecision
 	return keep(dec, (*plain)(d), &d.raw)
 }
 
-// UnmarshalJSONFrom reads a response and keeps its text.
+// UnmarshalJSONFrom decodes a response and keeps its text.
 func (r *Response) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	type plain Response
 	return keep(dec, (*plain)(r), &r.raw)
 }
 
-// keep decodes the next value with the decoder's own options, so that unknown members and their
-// paths are reported as usual, and copies its text.
+// keep decodes the next value and copies its text to raw. It uses the decoder's own options, so
+// that errors about unknown members have their usual paths.
 func keep(dec *jsontext.Decoder, into any, raw *jsontext.Value) error {
 	start := dec.InputOffset()
 	rest := bytes.Clone(dec.UnreadBuffer())
@@ -178,7 +178,7 @@ func keep(dec *jsontext.Decoder, into any, raw *jsontext.Value) error {
 	}
 	length := dec.InputOffset() - start
 	if length < 0 || length > int64(len(rest)) {
-		*raw = nil // read from a stream: the text is not available
+		*raw = nil // the decoder reads from a stream and does not have the complete text
 		return nil
 	}
 	*raw = jsontext.Value(bytes.TrimLeft(rest[:length], " \t\r\n:,"))

@@ -1,13 +1,13 @@
-// Package guardlog defines the log of a coding agent's guard: lines in one chain on a machine,
-// and the signed report of a part of it, with which a team sees what its agents tried.
+// Package guardlog defines the log of the coding-agent guard, and the signed report of a part of
+// the log, which shows a team what its agents tried to do.
 //
-// Each line contains the hash of the previous line; its own hash is SHA-256 over its canonical
-// JSON without the member hash. A report contains consecutive lines and an Ed25519 signature by
-// the machine's own key over
+// The log is a hash chain of lines on one machine. Each line contains the hash of the previous
+// line. The hash of a line is SHA-256 over its canonical JSON without the member hash. A report
+// contains consecutive lines and an Ed25519 signature, with the machine's own key, over
 //
 //	countersign-guard-log-v1 LF before LF hash of the last line LF
 //
-// so that the receiver knows that one machine wrote all of them, in this order.
+// So the receiver can check that one machine wrote all these lines in this order.
 package guardlog
 
 import (
@@ -26,19 +26,19 @@ type Line struct {
 	At       string   `json:"at" jsonschema:"format=date-time"`
 	Agent    string   `json:"agent"`
 	Session  string   `json:"session,omitempty"`
-	Call     string   `json:"call,omitempty"` // the agent's own id of the tool call
+	Call     string   `json:"call,omitempty"` // id that the agent gave to the tool call
 	Cwd      string   `json:"cwd,omitempty"`
 	Decision string   `json:"decision"` // pass, proven, ask, deny, canary or unseen
 	Level    string   `json:"level"`
 	Rules    []string `json:"rules,omitempty"`
-	Command  string   `json:"command"` // masked and shortened
+	Command  string   `json:"command"` // with secrets masked, and shortened
 	Action   string   `json:"action,omitempty"`
 	Note     string   `json:"note,omitempty"`
 	Before   string   `json:"before"`
 	Hash     string   `json:"hash" jsonschema:"pattern=^[a-f0-9]{64}$"`
 }
 
-// Sum returns the correct value of Hash.
+// Sum computes the hash of the line.
 func (l Line) Sum() (string, error) {
 	l.Hash = ""
 	text, err := canon.Marshal(l)
@@ -46,18 +46,18 @@ func (l Line) Sum() (string, error) {
 	return hex.EncodeToString(sum[:]), err
 }
 
-// MostLines is the maximum number of lines in a report: their event must stay small enough to
-// be read at once.
+// MostLines is the largest number of lines in a report, because the event of a report is read as a
+// whole.
 const MostLines = 500
 
-// Report is a part of a log, signed by the machine that wrote it.
+// Report contains consecutive lines of a log, signed by the machine that wrote them.
 type Report struct {
 	PublicKey string `json:"publicKey" jsonschema:"pattern=^[A-Za-z0-9+/]{43}=$" jsonschema_description:"The machine's Ed25519 key, base64."`
 	Lines     []Line `json:"lines" jsonschema:"minItems=1,maxItems=500"`
 	Signature string `json:"signature" jsonschema:"pattern=^[A-Za-z0-9+/]{86}==$" jsonschema_description:"Signature over the first line's before and the last line's hash, base64."`
 }
 
-// Sign makes a report of consecutive lines.
+// Sign returns a signed report of consecutive lines. lines must not be empty.
 func Sign(key ed25519.PrivateKey, lines []Line) Report {
 	return Report{PublicText(key), lines, base64.StdEncoding.EncodeToString(ed25519.Sign(key, message(lines)))}
 }
@@ -75,10 +75,11 @@ func (r Report) Machine() string {
 	return canon.Hash(public)[:16]
 }
 
-// Last returns the newest line.
+// Last returns the newest line of the report.
 func (r Report) Last() Line { return r.Lines[len(r.Lines)-1] }
 
-// Check refuses a report whose lines are not one chain, or that its machine has not signed.
+// Check returns an error if the lines are not one chain, or if the signature is not that of the
+// machine's key.
 func (r Report) Check() error {
 	public, err := base64.StdEncoding.DecodeString(r.PublicKey)
 	signature, err2 := base64.StdEncoding.DecodeString(r.Signature)
@@ -100,7 +101,7 @@ func (r Report) Check() error {
 	return nil
 }
 
-// PublicText returns the public half of a key in the form of reports.
+// PublicText returns the public key in base64, as reports contain it.
 func PublicText(key ed25519.PrivateKey) string {
 	public, _ := key.Public().(ed25519.PublicKey)
 	return base64.StdEncoding.EncodeToString(public)

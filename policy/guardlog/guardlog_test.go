@@ -8,7 +8,7 @@ import (
 	"github.com/countersign/countersign/policy/guardlog"
 )
 
-// chain is a log of n lines.
+// chain returns a log of n lines.
 func chain(t *testing.T, n int) []guardlog.Line {
 	t.Helper()
 	lines := make([]guardlog.Line, n)
@@ -24,7 +24,7 @@ func chain(t *testing.T, n int) []guardlog.Line {
 	return lines
 }
 
-// TestReport: a whole chain that its machine signed, and nothing else.
+// Check accepts only a complete chain of lines that its machine signed.
 func TestReport(t *testing.T) {
 	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, 32))
 	for name, c := range map[string]struct {
@@ -50,8 +50,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestLineIsGolden: the hash of a line never changes, or logs that are kept would not
-// verify any more.
+// The hash of a line must never change. Otherwise existing logs could not be verified.
 func TestLineIsGolden(t *testing.T) {
 	if got, want := chain(t, 2)[1].Hash, "306a8ac94e70f78ca2ec2ced26711c6570ee1a7a2a058f7a74a6779b1c3f0bfa"; got != want {
 		t.Errorf("%s, want %s", got, want)

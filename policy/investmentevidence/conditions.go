@@ -6,7 +6,8 @@ import (
 	"github.com/countersign/countersign/policy/shape"
 )
 
-// conditions are those of the two analyses, of which at least one is asked for.
+// conditions returns the conditions of both analyses, and that the request has at least one of
+// them.
 func conditions() []any {
 	return []any{shape.AnyGiven("cashFlow", "portfolio"), shape.Within("cashFlow", cashflow.Conditions()...), shape.Within("portfolio", portfoliorisk.Conditions()...)}
 }

@@ -2,8 +2,8 @@ package investmentevidence
 
 import "github.com/countersign/countersign/policy"
 
-// documented says what its own finding is about; those of the parts are declared by
-// cashflow and portfoliorisk.
+// documented describes the finding of this package. Packages cashflow and portfoliorisk describe
+// those of the parts.
 func documented() []policy.Rule {
 	return []policy.Rule{
 		{ID: "no_evidence", Example: `{"portfolio":null,"cashFlow":{"cashFlows":null,"discountRate":null,"dcf":{"cashFlows":[10,11,12],"discountRate":0.1}}}`,

@@ -1,9 +1,9 @@
-// Package investmentevidence runs a cash-flow analysis, a portfolio score, or
-// both, and says check by check what they prove about an investment.
+// Package investmentevidence runs a cash-flow analysis, a portfolio score, or both, and reports
+// check by check what they show about an investment.
 //
-// The parts are those of policy/cashflow and policy/portfoliorisk, unchanged. Each
-// row of evidence is one check on one metric; a check without data is left out.
-// For [-1200, 400, 500, 650] at 8 % five checks pass and the verdict is supported.
+// The parts are the answers of packages cashflow and portfoliorisk, unchanged. Each row of
+// evidence is one check of one metric. A check without data is omitted. For [-1200, 400, 500, 650]
+// at 8 % five checks pass and the verdict is supported.
 package investmentevidence
 
 import (
@@ -34,14 +34,14 @@ var Service = policy.Declare(policy.Service{
 	Reasons:    slices.Concat(cashflow.Service.Reasons, portfoliorisk.Service.Reasons),
 }, Evaluate)
 
-// Input holds the request of one part or of both.
+// Input contains the request of one part, or of both parts.
 type Input struct {
 	policy.Common
 	CashFlow  *cashflow.Input      `json:"cashFlow,omitempty" jsonschema_description:"Request of cashflow/analyze. At least one of the two."`
 	Portfolio *portfoliorisk.Input `json:"portfolio,omitempty" jsonschema_description:"Request of portfolio-risk/score."`
 }
 
-// Output is the parts, the evidence and what it amounts to.
+// Output contains the answers of the parts, the checks, and the verdict.
 type Output struct {
 	CashFlow  *cashflow.Output      `json:"cashFlow" jsonschema:"nullable" jsonschema_description:"Answer of cashflow/analyze; null if not requested."`
 	Portfolio *portfoliorisk.Output `json:"portfolio" jsonschema:"nullable" jsonschema_description:"Answer of portfolio-risk/score; null if not requested."`
@@ -50,7 +50,7 @@ type Output struct {
 	Findings  []policy.Finding      `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }
 
-// Evidence is one check.
+// Evidence is the result of one check.
 type Evidence struct {
 	ID      string `json:"id" jsonschema_description:"Slug of the check."`
 	Source  string `json:"source" jsonschema:"enum=cashFlow,enum=portfolio" jsonschema_description:"Part it is about."`
@@ -60,8 +60,8 @@ type Evidence struct {
 	Outcome string `json:"outcome" jsonschema:"enum=pass,enum=warn,enum=fail" jsonschema_description:"warn: not as it should be, but no proof against."`
 }
 
-// Evaluate gathers the evidence. It refuses with missing_field without a part,
-// and with what a part refuses, below the part's path.
+// Evaluate runs the parts and the checks. It refuses a request without a part (missing_field). It
+// returns the errors of the parts with paths below the part.
 func Evaluate(in Input) (Output, error) {
 	if in.CashFlow == nil && in.Portfolio == nil {
 		return Output{}, policy.Refuse("missing_field", "/cashFlow", "cashFlow or portfolio is required")
@@ -93,7 +93,7 @@ func Evaluate(in Input) (Output, error) {
 	return out, nil
 }
 
-// below moves a part's refusal to its place in this request.
+// below changes the path of a part's error to the path in this request.
 func below(part string, err error) error {
 	var refusal *policy.Error
 	if !errors.As(err, &refusal) {
@@ -102,7 +102,7 @@ func below(part string, err error) error {
 	return policy.Refuse(refusal.Code, "/"+part+refusal.Path, part+": "+strings.TrimSpace(refusal.Message))
 }
 
-// include takes over a part's findings.
+// include adds the findings of a part, with paths below the part.
 func (o *Output) include(part string, findings []policy.Finding) {
 	for _, f := range findings {
 		f.Path = part + f.Path
@@ -110,7 +110,7 @@ func (o *Output) include(part string, findings []policy.Finding) {
 	}
 }
 
-// verdict counts the checks that fail.
+// verdict returns the verdict for the number of failed checks.
 func verdict(rows []Evidence) string {
 	failed := 0
 	for _, row := range rows {
@@ -127,13 +127,13 @@ func verdict(rows []Evidence) string {
 	return "not_supported"
 }
 
-// rows collects checks of one part.
+// rows collects the checks of one part.
 type rows struct {
 	source string
 	list   []Evidence
 }
 
-// add notes a check: pass if good, otherwise the given outcome.
+// add adds a check. Its outcome is pass if good is true, and otherwise the given outcome.
 func (r *rows) add(id, metric string, value any, rule string, good bool, otherwise string) {
 	outcome := otherwise
 	if good {
@@ -149,9 +149,9 @@ func (r *rows) number(id, metric string, x *float64, rule string, good func(floa
 	}
 }
 
-// cashFlowChecks are about value, return, multiple and payback. Several rates of
-// return, or none, make the return unclear but do not speak against the flows;
-// flows without any change of sign do.
+// cashFlowChecks returns the checks of value, return, multiple and payback. If there are several
+// rates of return, or none, the return is unclear, but that is no evidence against the investment.
+// Flows without a change of sign are such evidence.
 func cashFlowChecks(in cashflow.Input, out cashflow.Output) []Evidence {
 	r := rows{source: "cashFlow"}
 	notNegative := func(x float64) bool { return x >= 0 }
@@ -177,7 +177,7 @@ func cashFlowChecks(in cashflow.Input, out cashflow.Output) []Evidence {
 		if out.PaybackPeriod != nil {
 			value = *out.PaybackPeriod
 		}
-		// A residual value may still bring back what the flows have not.
+		// A residual value may still pay back what the flows have not.
 		otherwise := "fail"
 		if money.Or(in.ResidualValue, 0) > 0 {
 			otherwise = "warn"
@@ -187,14 +187,15 @@ func cashFlowChecks(in cashflow.Input, out cashflow.Output) []Evidence {
 	return r.list
 }
 
-// Limits of the portfolio checks, those of its findings.
+// Limits of the portfolio checks. They equal the thresholds of the findings of package
+// portfoliorisk.
 const (
 	maxHHI          = 0.25
 	maxDrawdown     = 0.30
 	minObservations = 30
 )
 
-// portfolioChecks are about level, concentration, loss, return and history.
+// portfolioChecks returns the checks of risk level, concentration, drawdown, return and history.
 func portfolioChecks(out portfoliorisk.Output) []Evidence {
 	r := rows{source: "portfolio"}
 	r.add("risk_level_not_high", "riskLevel", out.RiskLevel, "riskLevel is low or medium", out.RiskLevel == "low" || out.RiskLevel == "medium", "fail")

@@ -21,7 +21,7 @@ func ask(t *testing.T, members string) investmentevidence.Output {
 	return policytest.Ask(t, investmentevidence.Evaluate, members)
 }
 
-// outcomes are the rows as "id outcome".
+// outcomes formats each row as "id outcome".
 func outcomes(out investmentevidence.Output) []string {
 	list := []string{}
 	for _, e := range out.Evidence {
@@ -93,8 +93,8 @@ func TestNoEvidenceIsFound(t *testing.T) {
 	}
 }
 
-// The parts are what the two services answer alone; their findings are taken over
-// with their place.
+// The parts equal the answers of the two services. The answer includes their findings, with paths
+// below the part.
 func TestPartsAreTheServices(t *testing.T) {
 	flows, portfolio := `{"cashFlows":[-100,50],"discountRate":0.1}`, `{"positions":[{"symbol":"A","weight":1,"sector":"x"}]}`
 	whole, err := investmentevidence.Service.Evaluate([]byte(`{"cashFlow":` + flows + `,"portfolio":` + portfolio + `,"reference":"r-1"}`))
@@ -168,7 +168,7 @@ func TestBoundsOfTheSchemaAreKept(t *testing.T) {
 	}
 }
 
-// The verdict follows from the outcomes alone.
+// The verdict depends only on the outcomes of the checks.
 func TestVerdictCountsFailures(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		flows := rapid.SliceOfN(rapid.Float64Range(-100, 100), 1, 12).Draw(t, "flows")

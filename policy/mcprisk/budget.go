@@ -1,34 +1,35 @@
 package mcprisk
 
-// The analysis of one manifest is limited by counted steps, not by a clock, so that the
-// same manifest gets the same result everywhere. A step is about a nanosecond. If the
-// limit leaves out a part, that is a finding, so that an instruction cannot be hidden by
-// text that exhausts the limit.
+// The analysis of a manifest is limited by counted steps, not by a clock, so that the same
+// manifest always gets the same result. A step takes about a nanosecond. If the limit is reached
+// and a part is skipped, that is a finding: nobody can hide an instruction behind text that
+// exhausts the limit.
 const (
-	maxSteps = 120_000_000 // a public manifest of 90 KB, full of words that wake rules, takes three quarters of it
-	maxPaths = 16 << 20    // bytes of the pointers of all strings together
+	maxSteps = 120_000_000 // a public manifest of 90 KB, whose words need many rules, takes three quarters of it
+	maxPaths = 16 << 20    // total bytes of the pointers of all strings
 
-	// Steps per byte of text, measured with the worst text for a rule.
-	perOctet       = 600   // of an expression
-	perSimpleOctet = 200   // of one without bounded repetitions
-	perTextOctet   = 40    // of cleaning a text and looking for its words
-	perClauseOctet = 100   // of reading clauses
-	perFinding     = 3_000 // of a finding
+	// Steps per byte, measured with the slowest text for each rule.
+	perOctet       = 600   // matching a regular expression
+	perSimpleOctet = 200   // matching an expression without bounded repetitions
+	perTextOctet   = 40    // normalizing a text and looking up its words
+	perClauseOctet = 100   // reading the clauses of a text
+	perFinding     = 3_000 // steps per finding, without its pointer
 	perPipedOctet  = 2_100
-	perPlaceOctet  = 8 // of the pointer of a parameter, which is built, looked up and reported
+	perPlaceOctet  = 8 // building and reporting the pointer of a parameter
 )
 
-// prices are those of prose rules that cost more than others.
+// prices contains the steps per byte of the prose rules that do not cost perOctet.
 var prices = map[string]int{"pipe_to_shell": perPipedOctet, "sensitive_file_access": perSimpleOctet, "metadata_endpoint": perSimpleOctet}
 
-// budget is what is left of the steps.
+// budget contains the steps that are left.
 type budget struct {
 	left  int
-	short bool // something was left out
+	short bool // true if something was skipped
 }
 
-// spend takes the steps for reading size bytes at a price, and reports whether there are
-// enough. A text that is too large is left out; a smaller one after it may still fit.
+// spend subtracts the steps for size bytes at a price per byte. It returns false, and subtracts
+// nothing, if too few are left. The text must then be skipped; a smaller text after it may still
+// be possible.
 func (b *budget) spend(size, price int) bool {
 	if size > b.left/price {
 		b.short = true

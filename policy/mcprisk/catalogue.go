@@ -5,12 +5,11 @@ import (
 	"slices"
 )
 
-// rule is one entry of the catalogue: what it says when it speaks.
+// rule is one entry of the catalogue: the severity and the texts of its findings.
 type rule struct{ severity, reason, fix string }
 
-// rules holds every rule of the contract by its id. Some speak with another
-// severity where the contract grades them (invisible_unicode,
-// sensitive_file_access, suspicious_parameter).
+// rules contains every rule of the contract by its id. Some rules have more than one severity:
+// invisible_unicode, sensitive_file_access and suspicious_parameter.
 var rules = map[string]rule{
 	"hidden_instruction_block": {"critical", "the text holds a block that models read as instructions", "remove the block; a description says what a tool does"},
 	"instruction_override":     {"critical", "the text tells the model to drop its instructions", "remove the sentence and do not install until its origin is clear"},
@@ -50,5 +49,5 @@ var rules = map[string]rule{
 	"many_tools":               {"info", "the server brings very many tools", "enable only the tools that are needed"},
 }
 
-// RuleIDs lists the ids of all rules in the order of the alphabet.
+// RuleIDs returns the ids of all rules in alphabetical order.
 func RuleIDs() []string { return slices.Sorted(maps.Keys(rules)) }

@@ -7,8 +7,8 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// documented says what each finding is about: reason and fix are those of rules, which
-// answers repeat.
+// documented describes each finding. Its reason and its fix are those of rules, which answers
+// contain.
 func documented() []policy.Rule {
 	list := []policy.Rule{
 		{ID: "hidden_instruction_block", Why: "the model obeys it, and the person who approves the tool does not see it", Example: `{}`},
@@ -54,15 +54,15 @@ func documented() []policy.Rule {
 	return list
 }
 
-// told makes a patch of the example whose one tool has a description.
+// told returns a patch that replaces the example's tool by one with this description.
 func told(description string) string { return named("sum", description) }
 
-// named makes a patch of the example whose one tool has a name and a description.
+// named returns a patch that replaces the example's tool by one with this name and description.
 func named(name, description string) string {
 	return `{"manifest":{"tools":[{"name":"` + name + `","description":"` + description + `","inputSchema":{"type":"object","properties":{"a":{"type":"number"}},"additionalProperties":false}}]}}`
 }
 
-// tools lists so many tools.
+// tools returns a list of n tools.
 func tools(n int) string {
 	list := make([]string, n)
 	for i := range list {

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign/countersign/policy/secrets"
 )
 
-// launch applies the rules about how servers are started and reached.
+// launch applies the rules about how a client starts and reaches the servers.
 func (s *scan) launch() {
 	for _, member := range []string{"description", "instructions"} {
 		if utf8.RuneCountInString(stringOf(s.manifest.raw[member])) > maxDescription {
@@ -34,7 +34,7 @@ func (s *scan) launch() {
 				}
 			}
 		}
-		for i, p := range listOf(server.raw["packages"]) { // of the registry
+		for i, p := range listOf(server.raw["packages"]) { // packages of a registry entry
 			s.pinned(server.at+"/packages/"+strconv.Itoa(i), p)
 		}
 	}
@@ -47,7 +47,7 @@ func (s *scan) launch() {
 	}
 }
 
-// stringsOf are the items of a list, empty where one is no string.
+// stringsOf returns the items of a list, with "" for an item that is not a string.
 func stringsOf(value jsontext.Value) (all []string) {
 	for _, item := range listOf(value) {
 		all = append(all, stringOf(item))
@@ -55,7 +55,7 @@ func stringsOf(value jsontext.Value) (all []string) {
 	return all
 }
 
-// configValue looks at one string of command, args, env, headers, URL or auth.
+// configValue checks one string of command, args, env, headers, URL or auth.
 func (s *scan) configValue(t text) {
 	clean := readings(t.raw)[0]
 	s.matchProse(t, clean, []string{"pipe_to_shell", "metadata_endpoint"})
@@ -78,7 +78,7 @@ func (s *scan) configValue(t text) {
 var (
 	webAddress    = expression(`(?i)\bhttp://[^\s"'<>|;]+`)
 	mountedSecret = expression(`\.ssh(?:/|:|$)|\bid_rsa\b|\.aws(?:/credentials|:)|/etc/(?:passwd|shadow)\b|\bwallet\.dat\b|\.kube(?:/config\b|:|$)|\.gnupg(?:/|:|$)|\.git-credentials\b`)
-	// What a command line downloads or decodes and runs, in the ways that a pipe to a shell is not.
+	// Command lines that download or decode code and run it, in other ways than a pipe to a shell.
 	fetchesCode = expression(`\biex\b.*\b(?:irm|iwr|downloadstring|invoke-webrequest|invoke-restmethod)\b|\b(?:powershell|pwsh)\b.* -e(?:nc|ncodedcommand)? [a-z0-9+/=]{20}` +
 		`|\b(?:curl|wget|certutil|bitsadmin|invoke-webrequest|iwr)\b.*(?:&&|;) ?(?:chmod|sh|bash|python3?|node|start|sudo|\.?/|%temp%|\$env)` +
 		`|\b(?:eval|source|exec|sh|bash) ["'(\x60$<]+ ?(?:curl|wget)\b|\bbase64 (?:-d|--decode|-di)\b.*\| ?(?:ba|z|da)?sh\b|/dev/tcp/|\b(?:nc|ncat)\b.* -[a-z]*[ce] ?(?:/bin/)?(?:ba|z)?sh\b|\bmshta https?:` +
@@ -87,8 +87,7 @@ var (
 	hashName = expression(`(?i)hash|digest|sha|checksum|integrity|commit|address|txid|public`)
 )
 
-// secretIn says where a secret begins in the value of a variable, a header, an argument
-// or an address.
+// secretIn returns where a secret begins in the value of a variable, header, argument or URL.
 func secretIn(name, value string) (at int, found bool) {
 	if all := secrets.Find(value); len(all) > 0 {
 		return all[0].Start, true
@@ -96,22 +95,23 @@ func secretIn(name, value string) (at int, found bool) {
 	if _, after, ok := strings.Cut(value, "="); ok {
 		value = after
 	}
-	// In a configuration 64 hexadecimal digits are a key, unless they are called a hash.
+	// In a configuration 64 hexadecimal digits are a key, unless the name says that they are a
+	// hash.
 	return 0, secrets.Kind(name, value) != "" || hexKey().MatchString(value) && !hashName().MatchString(name)
 }
 
-// secretPart shows no more than four characters of a secret.
+// secretPart returns at most the first four characters of a secret.
 func secretPart(raw string) string {
 	runes := []rune(visible(strings.TrimSpace(raw)))
 	return string(runes[:min(4, len(runes))]) + "..."
 }
 
-// commandLine judges the command that starts a server.
+// commandLine checks the command that starts a server.
 func (s *scan) commandLine(server server, command string, args []string) {
 	if command == "" {
 		return
 	}
-	// A command given as one line is split like its own arguments.
+	// The command may contain its arguments in one line: split it.
 	words := append(strings.Fields(command), args...)
 	if len(words) == 0 {
 		return
@@ -152,15 +152,15 @@ func (s *scan) commandLine(server server, command string, args []string) {
 	}
 }
 
-// unsafeVariable is a variable, with its value, that loads code into a program before it
-// starts, or turns off a check.
+// unsafeVariable matches "NAME=value" of an environment variable that loads code into a program
+// before it starts, or that turns off a security check.
 var unsafeVariable = expression(`^(?:(?:LD_PRELOAD|LD_AUDIT|DYLD_INSERT_LIBRARIES|BASH_ENV|PYTHONSTARTUP|PERL5OPT|RUBYOPT|PROMPT_COMMAND|GIT_SSH_COMMAND|GIT_EXTERNAL_DIFF)=.` +
 	`|(?:NODE_OPTIONS|JAVA_TOOL_OPTIONS|_JAVA_OPTIONS|JDK_JAVA_OPTIONS)=.*(?:--require|-r |--import|loader|-javaagent|-agentpath|-agentlib)` +
 	`|(?:NODE_TLS_REJECT_UNAUTHORIZED|PYTHONHTTPSVERIFY|(?:REQUESTS_|SSL_|TLS_)VERIFY|VERIFY_SSL|NPM_CONFIG_STRICT_SSL)=(?:0|false|no|off)$` +
 	`|(?:GIT_SSL_NO_VERIFY|CURL_INSECURE|DANGEROUSLY_(?:OMIT_AUTH|SKIP_PERMISSIONS))=(?:1|true|yes|on)$)`)
 
-// wholeDisk reports whether an argument hands the server a whole disk or all files of a
-// person.
+// wholeDisk reports whether an argument gives the server access to a complete disk, or to all
+// files of a user.
 func wholeDisk(before, arg string) bool {
 	if before == "-w" || before == "--workdir" {
 		return false
@@ -171,8 +171,8 @@ func wholeDisk(before, arg string) bool {
 	return len(arg) >= 2 && len(arg) <= 3 && arg[1] == ':' && unicode.IsLetter(rune(arg[0])) && (len(arg) == 2 || arg[2] == '/' || arg[2] == '\\') || wholeFolder(arg)
 }
 
-// wholeFolder reports whether a path is a disk, the files of a person or the settings of
-// the machine, and not a folder below these.
+// wholeFolder reports whether a path is a complete disk, the home folder of a user or the system's
+// settings. It returns false for a folder below one of these.
 func wholeFolder(whole string) bool {
 	path := strings.ToLower(strings.ReplaceAll(whole, "\\", "/"))
 	if len(path) > 3 && path[1:3] == ":/" {
@@ -186,7 +186,7 @@ func wholeFolder(whole string) bool {
 	return path == "" && whole != "" || (strings.HasPrefix(path, "/home/") || strings.HasPrefix(path, "/users/")) && strings.Count(path, "/") == 2
 }
 
-// privileged reports whether an argument gives the server the rights of the machine.
+// privileged reports whether an argument gives the server the privileges of the host machine.
 func privileged(arg, next string) bool {
 	mount := ""
 	flag, value, given := strings.Cut(arg, "=")
@@ -208,7 +208,7 @@ func privileged(arg, next string) bool {
 	return strings.Contains(arg, "docker.sock") || mount != "" && wholeFolder(mount)
 }
 
-// mounted is the folder of the machine that a mount hands to a container.
+// mounted returns the folder of the host that a mount makes available to a container.
 func mounted(mount string) string {
 	for part := range strings.SplitSeq(mount, ",") {
 		if name, value, ok := strings.Cut(part, "="); ok && (name == "source" || name == "src") {
@@ -219,10 +219,11 @@ func mounted(mount string) string {
 	return from
 }
 
-// launchers run a package fetched by name. Docker is apart.
+// launchers are programs that fetch a package by its name and run it. launched handles Docker and
+// others separately.
 var launchers = []string{"npx", "uvx", "pipx", "bunx", "pnpx"}
 
-// Flags of launchers and of docker run that take the next argument as their value.
+// valueFlags lists flags of launchers and of docker run whose value is the next argument.
 var valueFlags = []string{"-e", "--env", "-v", "--volume", "--mount", "--name", "-p", "--publish", "-w", "--workdir", "-u", "--user", "--env-file", "--network", "--net",
 	"--entrypoint", "--platform", "-l", "--label", "-h", "--hostname", "-m", "--memory", "--cpus", "--add-host", "--pull", "--python", "--with", "--registry", "--index-url", "--pip-args", "--cache", "--call", "-c", "--cap-add", "--device", "--security-opt", "--pid", "--ipc"}
 
@@ -230,7 +231,8 @@ func programOf(word string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(path.Base(word), ".cmd"), ".exe")
 }
 
-// launched finds the package or image that a command line fetches and runs.
+// launched returns the package or image that a command line fetches and runs. ok is false if there
+// is none.
 func launched(words []string) (spec string, ok bool) {
 	program, rest := programOf(words[0]), words[1:]
 	if program == "cmd" && len(rest) > 1 && strings.EqualFold(rest[0], "/c") || program == "env" && len(rest) > 0 || program == "sudo" && len(rest) > 0 {
@@ -247,7 +249,7 @@ func launched(words []string) (spec string, ok bool) {
 		return "", false
 	case program == "deno" && len(rest) > 1 && rest[0] == "run":
 		spec, ok = firstOperand(rest[1:])
-		return spec, ok && strings.Contains(spec, ":") // a file is none
+		return spec, ok && strings.Contains(spec, ":") // a local file is not fetched
 	case program == "go" && len(rest) > 1 && rest[0] == "run":
 		spec, ok = firstOperand(rest[1:])
 		return spec, ok && strings.Contains(spec, "@")
@@ -270,7 +272,8 @@ func launched(words []string) (spec string, ok bool) {
 	return "", false
 }
 
-// firstOperand skips flags and their values. A package named by a flag wins.
+// firstOperand returns the first word that is not a flag or the value of a flag. If a flag names a
+// package, it returns that package.
 func firstOperand(words []string) (string, bool) {
 	for i := 0; i < len(words); i++ {
 		word := words[i]
@@ -296,8 +299,8 @@ func firstOperand(words []string) (string, bool) {
 
 var exactVersion = expression(`^v?\d+(?:\.\d+){1,3}(?:[-+.a-zA-Z0-9]*)?$`)
 
-// isPinned reports whether a package specification always means the same bytes: an
-// exact version, a digest, a commit, or a path of this machine.
+// isPinned reports whether a package specification always means the same bytes: it has an exact
+// version, a digest or a commit, or is a local path.
 func isPinned(spec string) bool {
 	switch {
 	case strings.HasPrefix(spec, ".") || strings.HasPrefix(spec, "/") || strings.HasPrefix(spec, "~"):
@@ -308,9 +311,9 @@ func isPinned(spec string) bool {
 	if _, version, ok := strings.Cut(spec, "=="); ok {
 		return exactVersion().MatchString(version)
 	}
-	if at := strings.LastIndexByte(spec, '@'); at > 0 && spec[at-1] != ':' { // a leading @ is an npm scope
+	if at := strings.LastIndexByte(spec, '@'); at > 0 && spec[at-1] != ':' { // an @ at the start is an npm scope
 		version := spec[at+1:]
-		if strings.Contains(spec[:at], "://") { // https://deno.land/x/name@1.2.0/mod.ts
+		if strings.Contains(spec[:at], "://") { // for example https://deno.land/x/name@1.2.0/mod.ts
 			version, _, _ = strings.Cut(version, "/")
 		}
 		return exactVersion().MatchString(version) || commit().MatchString(version)
@@ -318,13 +321,14 @@ func isPinned(spec string) bool {
 	if hash := strings.LastIndexByte(spec, '#'); hash > 0 {
 		return commit().MatchString(spec[hash+1:])
 	}
-	colon := strings.LastIndexByte(spec, ':') // an image tag, but not the port of a registry
+	colon := strings.LastIndexByte(spec, ':') // an image tag follows the colon, unless it belongs to the port of a registry
 	return colon > strings.LastIndexByte(spec, '/') && exactVersion().MatchString(spec[colon+1:])
 }
 
 var commit = expression(`^[0-9a-f]{40}$`)
 
-// pinned judges the package member, or a package of the registry.
+// pinned checks that the member package, or a package of a registry entry, has a fixed version or
+// a hash.
 func (s *scan) pinned(at string, value jsontext.Value) {
 	if !isObject(value) {
 		return
@@ -337,7 +341,7 @@ func (s *scan) pinned(at string, value jsontext.Value) {
 	}
 }
 
-// scopes judges what the server asks for.
+// scopes checks the OAuth scopes that the server requests.
 func (s *scan) scopes(at string, value jsontext.Value) {
 	for i, scope := range stringsOf(membersOf(value)["scopes"]) {
 		lower := strings.ToLower(scope)
@@ -347,7 +351,7 @@ func (s *scan) scopes(at string, value jsontext.Value) {
 	}
 }
 
-// remote judges a server that is reached over the network.
+// remote checks that a server that is reached over the network uses authentication.
 func (s *scan) remote(server server) {
 	raw := server.raw
 	address := stringOf(serverURL(raw))
@@ -368,7 +372,7 @@ func (s *scan) remote(server server) {
 	}
 }
 
-// listOf are the items of a list.
+// listOf returns the items of a list, or nil for any other value.
 func listOf(value jsontext.Value) (all []jsontext.Value) {
 	if value.Kind() == '[' {
 		for in := enter(value); in.More(); {

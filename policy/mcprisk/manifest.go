@@ -14,19 +14,19 @@ import (
 	"github.com/countersign/countersign/policy/mcprisk/acts"
 )
 
-// A manifest is read from its canonical text: where a rule knows the member it looks
-// at, the object that holds it is taken apart, and the rest is gone through once. A tree
-// of all values would cost more than all rules together.
+// A manifest is read from its canonical text. If a rule needs a certain member, the object around
+// it is split into its members; everything else is read once, in one pass. A tree of all values
+// would cost more than all rules together.
 
-// members are those of an object that are not null, by name.
+// members contains the members of an object that are not null, by name.
 type members map[string]jsontext.Value
 
-// membersOf takes an object apart; a value of another kind has none.
+// membersOf returns the members of an object, or nil for any other value.
 func membersOf(canonical jsontext.Value) members {
 	if !isObject(canonical) {
 		return nil
 	}
-	found, _ := canon.Members(canonical) // of canonical text it cannot fail
+	found, _ := canon.Members(canonical) // no error, because the text is canonical
 	for name, value := range found {
 		if value.Kind() == 'n' {
 			delete(found, name)
@@ -37,52 +37,52 @@ func membersOf(canonical jsontext.Value) members {
 
 func isObject(value jsontext.Value) bool { return value.Kind() == '{' }
 
-// manifest is what the rules know of the free-form object.
+// manifest contains the parts of a manifest that the rules read.
 type manifest struct {
-	at         string // where raw is in what was sent: "/result" in an answer of JSON-RPC
+	at         string // pointer of raw in the request's manifest: "/result" for a JSON-RPC answer, otherwise ""
 	raw        members
 	servers    []server
-	configured string // the member that holds the entries
+	configured string // name of the member that contains the servers of a client configuration
 	name       string
 	tools      []tool
-	texts      []text // every string, member names of schemas included
-	paths      int    // bytes of their pointers
-	cut        bool   // there were too many
-	config     []text // of those, command, args, env, headers, URL, package, auth
+	texts      []text // every string outside config, including member names
+	paths      int    // total bytes of the pointers so far
+	cut        bool   // true if paths reached its limit and strings were skipped
+	config     []text // every string in command, args, env, headers, URL, package and auth
 }
 
-// server is how one server is started or reached: the manifest itself, or an entry of a
-// client's configuration.
+// server describes how one server is started or reached. It is the manifest itself, or an entry of
+// a client configuration.
 type server struct {
 	at  string
 	raw members
 }
 
-// startable reports whether the server has a command, an address or a package.
+// startable reports whether the server has a command, a URL or a package.
 func (s server) startable() bool {
 	return stringOf(s.raw["command"]) != "" || stringOf(serverURL(s.raw)) != "" || len(listOf(s.raw["packages"]))+len(listOf(s.raw["remotes"])) > 0
 }
 
-// tool is one entry of tools.
+// tool is one item of tools.
 type tool struct {
 	text        jsontext.Value
 	raw         members
 	name        string
-	description string // title, then description
+	description string // title and description
 	path        string
-	found       uint8    // capabilities reported already
-	nameParts   []string // the words of the name: "send_email", "sendEmail"
-	clean       string   // the description, cleaned
+	found       uint8    // bits of the capabilities that were already reported
+	nameParts   []string // words of the name: send and email for "send_email" or "sendEmail"
+	clean       string   // description in normal form, see readings
 }
 
-// text is one string and where it stands.
+// text is one string of the manifest, with its pointer, its tool and its member.
 type text struct {
 	path, tool, member, raw string
-	owner                   *tool // that it belongs to
-	summary                 bool  // it is the title or description of the tool
+	owner                   *tool // the tool that contains the text; nil if none does
+	summary                 bool  // the text is the title or description of the tool
 }
 
-// parse checks the outer shape and lists every string.
+// parse checks the types of the outer members and collects every string.
 func parse(canonical jsontext.Value) (*manifest, error) {
 	switch canonical.Kind() {
 	case '{':
@@ -124,7 +124,7 @@ func parse(canonical jsontext.Value) (*manifest, error) {
 	return m, nil
 }
 
-// readTools reads the outer shape of each tool.
+// readTools checks the type and the name of each tool.
 func (m *manifest) readTools() error {
 	list := m.raw["tools"]
 	switch {
@@ -156,8 +156,8 @@ func (m *manifest) readTools() error {
 	return nil
 }
 
-// readServers lists the servers: the manifest itself and the entries of a client's
-// configuration, "mcpServers" of most clients or "servers" of VS Code.
+// readServers collects the servers: the manifest itself, and the entries of a client configuration
+// ("mcpServers" in most clients, "servers" in VS Code).
 func (m *manifest) readServers() error {
 	m.servers = []server{{m.at, m.raw}}
 	for _, member := range []string{"mcpServers", "servers"} {
@@ -183,7 +183,7 @@ func (m *manifest) readServers() error {
 	return nil
 }
 
-// enter reads the object or list from its first member or item.
+// enter returns a reader at the first member of an object or the first item of a list.
 func enter(value jsontext.Value) *canon.Reader {
 	in := canon.NewReader(value)
 	in.Enter()
@@ -199,7 +199,7 @@ func newTool(text jsontext.Value, object members, path string) tool {
 	return t
 }
 
-// subject is what the tool deals with by its name and its description.
+// subject returns what the tool deals with, by its name and description.
 func (t *tool) subject() acts.Subject {
 	if t == nil {
 		return 0
@@ -209,13 +209,13 @@ func (t *tool) subject() acts.Subject {
 	return acts.About(words)
 }
 
-// takes reports whether the tool has a parameter of that name.
+// takes reports whether the tool has a parameter with this name.
 func (t *tool) takes(name string) bool {
 	return t != nil && membersOf(membersOf(t.raw["inputSchema"])["properties"])[name] != nil
 }
 
-// says reports whether the description contains a word. Searching for a few dozen words
-// is cheaper than splitting the description.
+// says reports whether the description contains a word. Searching for a few dozen words is cheaper
+// than splitting the description into words.
 func (t *tool) says(word string) bool {
 	for from := 0; ; {
 		at := strings.Index(t.clean[from:], word)
@@ -231,8 +231,8 @@ func (t *tool) says(word string) bool {
 	}
 }
 
-// serverURL is the member that holds a remote server's address: ours, or what
-// client configurations call it.
+// serverURL returns the URL of a remote server: the member serverUrl, or url as in client
+// configurations.
 func serverURL(raw members) jsontext.Value {
 	if raw["serverUrl"] != nil {
 		return raw["serverUrl"]
@@ -240,7 +240,7 @@ func serverURL(raw members) jsontext.Value {
 	return raw["url"]
 }
 
-// stringOf is the string that a value is, or none.
+// stringOf returns a string value, or "" for any other value.
 func stringOf(value jsontext.Value) string {
 	if value.Kind() != '"' {
 		return ""
@@ -252,15 +252,15 @@ func isConfig(member string) bool {
 	return slices.Contains([]string{"command", "args", "env", "headers", "serverUrl", "url", "package", "auth", "transport", "packages", "remotes"}, member)
 }
 
-// pointer escapes a member name for a JSON pointer. It is built once, because
-// building a Replacer is expensive.
+// pointer escapes a member name for a JSON pointer. It is a variable because building a Replacer
+// is expensive.
 var pointer = strings.NewReplacer("~", "~0", "/", "~1")
 
 func escaped(name string) string { return pointer.Replace(name) }
 
-// collect lists the strings of the next value, in the order of the canonical text. A long
-// name is part of the pointer of everything below it, so the total size of the pointers is
-// limited; beyond the limit nothing more is read.
+// collect adds the strings of the next value, in the order of the canonical text. A long member
+// name is part of the pointers of all values below it, so the total size of the pointers is
+// limited. When the limit is reached, collect stops.
 func (m *manifest) collect(path, tool, member string, in *canon.Reader, config bool) {
 	switch in.Kind() {
 	case '"':
@@ -292,8 +292,8 @@ func (m *manifest) collect(path, tool, member string, in *canon.Reader, config b
 			if m.collect(at, tool, name, in, config); m.cut {
 				return
 			}
-			// The registry writes variables as {"name": …, "value": …}: the value stands
-			// under that name.
+			// A registry entry has variables as {"name": …, "value": …}: the value belongs to
+			// that name.
 			if config && len(m.config) == from+1 {
 				switch value := &m.config[from]; name {
 				case "name":
@@ -308,7 +308,7 @@ func (m *manifest) collect(path, tool, member string, in *canon.Reader, config b
 	}
 }
 
-// room takes space for one more pointer of size bytes, and reports whether there was any.
+// room counts one more pointer of size bytes. It returns false if the limit is reached.
 func (m *manifest) room(size int) bool {
 	m.paths += size + 1
 	m.cut = m.cut || m.paths > maxPaths
@@ -328,7 +328,7 @@ func (m *manifest) add(t text, config bool) {
 	}
 }
 
-// nameParts splits a name at separators and at capitals, lower case.
+// nameParts splits a name at separators and capital letters, and returns its words in lower case.
 func nameParts(name string) []string {
 	var parts []string
 	var part []rune

@@ -1,27 +1,25 @@
-// Package mcprisk judges an MCP server's manifest before it is installed: text that
-// steers the model instead of describing a tool, tools that say they attack, characters
-// that do not show, tools that shadow others, capabilities that the annotations deny,
-// scopes that are too broad, packages that can change overnight.
+// Package mcprisk judges the manifest of an MCP server before it is installed. It finds texts that
+// manipulate the model instead of describing a tool, tools that say that they attack, invisible
+// characters, tools that interfere with other tools, capabilities that contradict the annotations,
+// scopes that are too broad, and packages that can change without notice.
 //
-// A manifest is taken as it comes: a manifest, the result of tools/list or the whole
-// JSON-RPC answer, a client's configuration ("mcpServers", or "servers" of VS Code), one
-// entry of it, or an entry of the registry (server.json).
+// A manifest may be a server's manifest, the result of tools/list or the complete JSON-RPC answer,
+// a client configuration ("mcpServers", or "servers" in VS Code), one entry of it, or an entry of
+// the registry (server.json).
 //
-// Every string of the manifest is read as a model would read it: after NFKC, without
-// characters that do not show, look-alike letters folded to Latin, white space
-// collapsed, lower case. What a sentence says is decided clause by clause, by subject,
-// verb, object and negation (package acts): "removes API keys before they are shown" is
-// harmless, "sends API keys to us" is not. A few rules look for fixed forms: blocks that
-// models obey, downloads piped to a shell, encoded values. Rules about the start of a
-// server look at command, args, env, headers, URL, packages and auth; what is a secret
-// there, policy/secrets says.
+// The rules read every string as a model would read it: after NFKC, without invisible characters,
+// with look-alike letters replaced by Latin ones, white space collapsed, in lower case. Package
+// acts decides clause by clause what a sentence says, from subject, verb, object and negation:
+// "removes API keys before they are shown" is harmless, "sends API keys to us" is not. A few rules
+// match fixed forms: blocks that models obey, downloads piped to a shell, encoded values. The
+// rules about the start of a server check command, args, env, headers, URL, packages and auth,
+// with package secrets for secrets.
 //
-// A rule costs nothing where its words do not occur: each text is split into words once,
-// and only the rules that one of them can matter to look closer. The precision of the
-// rules is tested with texts that mean no harm, and their recall with texts that were
-// labelled before the rules were written (testdata/unseen*).
+// Each text is split into words once. A rule runs only if a word of the text is relevant for it,
+// so other rules cost nothing. The tests measure precision with harmless texts, and recall with
+// texts that were labelled before the rules were written (testdata/unseen*).
 //
-// The manifest is data: nothing is fetched, started or resolved.
+// The package only reads the manifest: it fetches, starts and resolves nothing.
 package mcprisk
 
 import (
@@ -38,7 +36,7 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// Service is mcp-risk/score.
+// Service is the declaration of mcp-risk/score.
 var Service = policy.Declare(policy.Service{
 	Name:       "mcp-risk/score",
 	PriceCents: 5,
@@ -53,7 +51,8 @@ var Service = policy.Declare(policy.Service{
 
 var bounds = normal.BoundsOf[Input]()
 
-// Input is a manifest and what the caller already has.
+// Input is a manifest, with the tools that the caller has installed and the hash that was
+// approved.
 type Input struct {
 	policy.Common
 	Manifest     jsontext.Value `json:"manifest" jsonschema_description:"A server manifest, the result of tools/list or the whole JSON-RPC answer with result.tools, a client configuration with mcpServers or, as in VS Code, servers, one entry of it (command, args, env, url, headers), or a server.json of the registry (packages, remotes). It needs tools, or a server with a command, a url, packages or remotes. Free-form members are allowed."`
@@ -61,7 +60,7 @@ type Input struct {
 	BaselineHash string         `json:"baselineHash,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-fA-F0-9]{64}$" jsonschema_description:"The manifestHash of the version that was approved."`
 }
 
-// Output is the risk and the findings behind it.
+// Output is the risk of a manifest, with the findings.
 type Output struct {
 	ServerName        *string   `json:"serverName" jsonschema:"nullable" jsonschema_description:"Name in the manifest."`
 	ToolCount         int       `json:"toolCount" jsonschema_description:"Number of tools."`
@@ -82,7 +81,7 @@ type Tool struct {
 	FindingIDs []string `json:"findingIds" jsonschema_description:"Ids of the findings."`
 }
 
-// Finding is one rule that spoke about one place.
+// Finding is one match of a rule at one position of the manifest.
 type Finding struct {
 	ID       string  `json:"id" jsonschema_description:"Name of the rule."`
 	Tool     *string `json:"tool" jsonschema:"nullable" jsonschema_description:"The tool concerned; null for the server."`
@@ -94,7 +93,7 @@ type Finding struct {
 	DocPath  string  `json:"docPath" jsonschema_description:"Path of the rule's page on this service."`
 }
 
-// Summary counts all findings, also those that were cut.
+// Summary counts all findings by severity, including those that the answer omits.
 type Summary struct {
 	Critical int `json:"critical" jsonschema_description:"Number of critical findings."`
 	High     int `json:"high" jsonschema_description:"Number of high findings."`
@@ -103,8 +102,8 @@ type Summary struct {
 	Info     int `json:"info" jsonschema_description:"Number of info findings."`
 }
 
-// Evaluate judges one manifest. Errors: the codes of common rule 0.2 and
-// empty_manifest for one with neither tools nor a way to start or reach a server.
+// Evaluate judges one manifest. It refuses a request that violates its schema, and a manifest with
+// neither tools nor a server that can be started or reached (empty_manifest).
 func Evaluate(in Input) (Output, error) {
 	if err := bounds.Check(in); err != nil {
 		return Output{}, err
@@ -137,7 +136,7 @@ func Evaluate(in Input) (Output, error) {
 	return s.output(), nil
 }
 
-// scan gathers the findings about one manifest.
+// scan collects the findings about one manifest.
 type scan struct {
 	manifest *manifest
 	hash     string
@@ -149,8 +148,8 @@ type scan struct {
 	sentence acts.Sentence
 }
 
-// report adds a finding once per rule, tool and place. An empty severity is the
-// rule's own.
+// report adds a finding, once per rule, tool and path. If severity is empty, the finding has the
+// severity of the rule.
 func (s *scan) report(id, severity, tool, path, evidence string) {
 	if key := [3]string{id, tool, path}; !s.seen[key] && s.spend(1, perFinding+len(path)) {
 		s.seen[key] = true
@@ -168,7 +167,7 @@ var order = []string{"info", "low", "medium", "high", "critical"}
 
 func worse(a, b string) bool { return slices.Index(order, a) > slices.Index(order, b) }
 
-// output sums the findings up.
+// output computes the answer from the findings.
 func (s *scan) output() Output {
 	out := Output{ToolCount: len(s.manifest.tools), ManifestHash: s.hash, Tools: []Tool{}, Findings: []Finding{}, RiskLevel: "info"}
 	if s.manifest.name != "" {
@@ -176,7 +175,7 @@ func (s *scan) output() Output {
 		out.ServerName = &name
 	}
 	byTool := map[string][]Finding{}
-	counted := map[[2]string]string{} // the gravest severity of each rule and tool
+	counted := map[[2]string]string{} // highest severity per rule and tool
 	for _, f := range s.findings {
 		tool := ""
 		if f.Tool != nil {
@@ -191,7 +190,7 @@ func (s *scan) output() Output {
 		}
 		out.Summary.count(f.Severity)
 	}
-	// Sums of whole numbers do not depend on the order of the map.
+	// The sum is exact, so the order of the map does not matter.
 	for _, severity := range counted {
 		out.RiskScore += points[severity]
 	}
@@ -200,7 +199,7 @@ func (s *scan) output() Output {
 		out.RiskLevel = "low"
 	}
 	out.Recommendation = map[string]string{"critical": "block", "high": "review", "medium": "review", "low": "allow"}[out.RiskLevel]
-	lines := map[string]Tool{} // tools of one name are summed up once: there may be many of them
+	lines := map[string]Tool{} // computed once per name, because many tools may have the same name
 	for _, t := range s.manifest.tools {
 		name := visible(t.name)
 		line, known := lines[name]
@@ -220,7 +219,7 @@ func (s *scan) output() Output {
 	return out
 }
 
-// summed is one tool's line.
+// summed returns the risk of one tool from its findings.
 func summed(name string, findings []Finding) Tool {
 	t := Tool{Name: name, RiskLevel: "low", FindingIDs: []string{}}
 	for _, f := range findings {

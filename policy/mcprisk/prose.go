@@ -11,21 +11,21 @@ import (
 	"github.com/countersign/countersign/policy/meaning"
 )
 
-// expression is a regular expression that is compiled when it is first asked for:
-// together they take five milliseconds, and most programs that link this package,
-// the guard of a coding agent among them, ask for none.
+// expression returns a function that returns a regular expression, compiled at the first call.
+// Compiling all of them takes five milliseconds, and most programs that link this package, such as
+// the coding-agent guard, need none.
 func expression(text string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }
 
-// proseRule matches a cleaned text: lower case, single spaces. It is tried only
-// where one of its trigger words stands.
+// proseRule matches a text in normal form: lower case, single spaces. It runs only if the text
+// contains one of its trigger words.
 type proseRule struct {
 	id       string
 	triggers []string
-	also     []string // and one of these, where there are any
+	also     []string // if not nil: the text must also contain one of these words
 	form     func() *regexp.Regexp
-	accept   func(text string, loc []int) bool // nil: every match
+	accept   func(text string, loc []int) bool // returns false for a harmless match; nil accepts every match
 }
 
 const (
@@ -54,11 +54,11 @@ var proseRules = []proseRule{
 
 var sensitiveWords = []string{"ssh", "rsa", "env", "aws", "mcp", "passwd", "shadow", "keychain", "wallet", "seed", "kube", "npmrc", "git"}
 
-// sensitiveFile names what the contract lists; ".env.example" and
-// "process.env" are no secrets.
+// sensitiveFile matches the file names that the contract lists. ".env.example" and "process.env"
+// do not match.
 const sensitiveFile = `(?:~/\.ssh\b|\.ssh/|\bid_rsa\b|(?:^|[ "'(\x60/=:])\.env(?:\.local|\.production)?(?:$|[ "'),;:\x60]|\.(?:$| ))|\.aws/credentials\b|\bmcp\.json\b|/etc/passwd\b|/etc/shadow\b|\bkeychain\b|\bwallet\.dat\b|\bseed phrases?\b|\.kube/config\b|\.npmrc\b|\.git-credentials\b)`
 
-// notNegated refuses matches behind "do not", "never" or "cannot".
+// notNegated returns false for a match after a negation such as "do not", "never" or "cannot".
 func notNegated(text string, loc []int) bool {
 	before := strings.TrimRight(text[max(0, loc[0]-24):loc[0]], " ")
 	for _, negation := range []string{"not", "never", "cannot", "can't", "don't", "doesn't", "without", "not ever", "won't", "no"} {
@@ -69,15 +69,15 @@ func notNegated(text string, loc []int) bool {
 	return true
 }
 
-// wakes holds the prose rules, as bits, that a word wakes: by a trigger, and by
-// the second word a rule asks for. idle are the rules that ask for none.
+// wakes contains, for one word, the prose rules of which it is a trigger and those of which it is
+// a second word (also), as bits, and its sense for the rules about clauses.
 type wakes struct {
 	trigger, also uint64
 	sense         acts.Sense
 }
 
-// waking are all words that wake a rule, and the rules, as bits, that ask for no second
-// word. It is made when it is first asked for.
+// waking returns every word that some rule needs, and the rules, as bits, that need no second
+// word.
 var waking = sync.OnceValues(func() (words map[string]wakes, idle uint64) {
 	words = map[string]wakes{}
 	for i, r := range proseRules {
@@ -103,11 +103,10 @@ var waking = sync.OnceValues(func() (words map[string]wakes, idle uint64) {
 	return words, idle
 })
 
-// systemLine is a line that pretends to come from the system.
+// systemLine matches a line that pretends to be a system message.
 var systemLine = expression(`(?m)^[ \t]*(?:SYSTEM[ \t]*:|System: [Yy]ou )`)
 
-// prose applies the rules about text to every string, those about starting a
-// server excepted.
+// prose applies the rules about texts to every string, except those about the start of a server.
 func (s *scan) prose() {
 	others := s.otherTools()
 	for _, t := range s.manifest.texts {
@@ -133,8 +132,8 @@ func (s *scan) prose() {
 	}
 }
 
-// matchProse tries the rules that a word of the text wakes, and returns what its words
-// can matter to; only limits the rules where it is not nil.
+// matchProse runs the prose rules that the words of the text trigger, and returns the sense of
+// these words. If only is not nil, it runs no other rules than these.
 func (s *scan) matchProse(t text, clean string, only []string) acts.Sense {
 	words, idle := waking()
 	all := wakes{also: idle}
@@ -163,7 +162,7 @@ func (s *scan) matchProse(t text, clean string, only []string) acts.Sense {
 	return all.sense
 }
 
-// graded is the severity of a match, "" for one that means no harm.
+// graded returns the severity of a match, or "" if the match is harmless.
 func (s *scan) graded(r *proseRule, t text, clean string, loc []int) string {
 	switch {
 	case r.id == "sensitive_file_access":
@@ -174,8 +173,8 @@ func (s *scan) graded(r *proseRule, t text, clean string, loc []int) string {
 	return rules[r.id].severity
 }
 
-// told reports whether the sentence around a match only tells about it: "detects texts such
-// as ignore previous instructions".
+// told reports whether the sentence around a match only reports about it: "detects texts such as
+// ignore previous instructions".
 func (s *scan) told(clean string, loc []int) (told bool) {
 	if !s.spend(len(clean), perClauseOctet) {
 		return false
@@ -188,8 +187,8 @@ func (s *scan) told(clean string, loc []int) (told bool) {
 	return told
 }
 
-// sensitive grades the name of a file that holds secrets: critical where the model is
-// told to read it or to pass it on, nothing where the sentence only tells about it.
+// sensitive returns the severity of a match of sensitiveFile: critical if the model is told to
+// read the file or to pass it on, "" if the sentence only mentions it, otherwise high.
 func (s *scan) sensitive(t text, clean string, loc []int) (severity string) {
 	severity = "high"
 	if !s.spend(len(clean), perClauseOctet) {
@@ -213,8 +212,8 @@ func (s *scan) sensitive(t text, clean string, loc []int) (severity string) {
 	return severity
 }
 
-// encoded reports long base64, long hexadecimal and data: values. Icons are
-// images and may be data.
+// encoded reports long base64 and hexadecimal values, and data: URIs. It ignores icons, which may
+// be images.
 func (s *scan) encoded(t text) {
 	if strings.Contains(t.raw, "data:") && !(strings.Contains(t.path, "/icon") && strings.HasPrefix(t.raw, "data:image/")) {
 		if loc := dataURI().FindStringIndex(t.raw); loc != nil {
@@ -230,7 +229,7 @@ func (s *scan) encoded(t text) {
 		if i < len(t.raw) && isBase64(t.raw[i]) {
 			continue
 		}
-		// Long lines of base64 are one value, wrapped.
+		// Consecutive long lines of base64 are one value.
 		if i < len(t.raw) && (t.raw[i] == '\n' || t.raw[i] == '\r') && (i-line >= minLine || i == line) {
 			line = i + 1
 			continue
@@ -252,9 +251,9 @@ func isBase64(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '+' || c == '/' || c == '-' || c == '_'
 }
 
-// isPayload reports whether a run of base64 characters is a value and not a long
-// path or identifier: hexadecimal throughout, or all of lower case, upper case
-// and digits without a short segment between slashes or separators.
+// isPayload reports whether a run of base64 characters is an encoded value and not a long path or
+// identifier. It must consist of hexadecimal digits, or contain lower case, upper case and digits
+// with few separators.
 func isPayload(run string) bool {
 	if len(run) < minBase64 {
 		return false
@@ -267,9 +266,9 @@ func isPayload(run string) bool {
 	return strings.ContainsAny(run, "0123456789") && strings.ToLower(run) != run && strings.ToUpper(run) != run && separators*12 < len(run)
 }
 
-// otherTools maps the lower-case names of tools to whose they are: true for
-// another server's. Only names that are no ordinary words: with a separator or a
-// capital inside.
+// otherTools returns the lower-case names of tools. The value is true for a tool of another
+// server. It omits names that could be ordinary words: a name must have a separator, or a capital
+// letter after the first.
 func (s *scan) otherTools() map[string]bool {
 	names := map[string]bool{}
 	for _, t := range s.manifest.tools {
@@ -294,19 +293,18 @@ var (
 	steersWhen = expression(`\b(?:when|whenever|every time|before|after|instead of|rather than)\b`)
 	whenUsing  = expression("\\b(?:when|whenever|every time|before|after)(?: you)?(?: using| calling| invoking| use| call)?(?: the)? [\"'\x60]?$")
 	given      = expression(`\b(?:when|if|for|unless|to)\b`)
-	// Order among one server's own tools: "call this before list_items", "use
+	// Sentences about the order of a server's own tools: "call this before list_items", "use
 	// list_items instead of this tool".
 	prerequisite = expression("\\b(?:before|prior to|to) (?:using|calling|use|call|invoking|running) this\\b|\\binstead of this\\b" +
 		"|\\b(?:call|use|invoke|run) (?:this|[\"'\x60]?[a-z0-9]+(?:[_-][a-z0-9]+)+[\"'\x60]?)(?: tool| function)? (?:before|after|first|prior to)\\b")
-	// Another tool's name in words that say when or how it is called. A parameter
-	// is never called, so "start_date must be a day" is something else.
+	// Sentences that say when or how another tool must be called. They need a word for calling,
+	// because a parameter has a similar name: "start_date must be a day" does not match.
 	whenTool = expression("\\b(?:when|whenever|if|every time|before|after) (?:the )?[\"'\x60]?([a-z0-9]+(?:[_-][a-z0-9]+)+)[\"'\x60]? (?:tool |function )?(?:is|gets) (?:called|used|invoked|available)\\b")
 	howTool  = expression("\\b([a-z0-9]+(?:[_-][a-z0-9]+)+)[\"'\x60]? (?:(?:tool|function) (?:must|should)|(?:must|should) (?:only |never |not |always )?be (?:called|invoked))\\b")
 )
 
-// shadowing reports sentences that name another tool and say how it must be used.
-// Names of the same manifest need a stronger wording: tools of one server may
-// explain in which order they are used.
+// shadowing reports sentences that name another tool and say how it must be used. A tool of the
+// same manifest needs a stronger wording, because tools of one server may explain their order.
 func (s *scan) shadowing(t text, clean string, others map[string]bool) {
 	if !strings.Contains(clean, " ") {
 		return
@@ -334,7 +332,7 @@ func (s *scan) shadowing(t text, clean string, others map[string]bool) {
 	}
 }
 
-// sentenceEnd is where the first sentence or item of a list ends.
+// sentenceEnd returns the position at which the first sentence or list item ends.
 func sentenceEnd(text string) int {
 	for i := 1; i < len(text); i++ {
 		if text[i] == ' ' && (strings.IndexByte(".;:!?", text[i-1]) >= 0 || i+2 < len(text) && text[i+2] == ' ' && strings.IndexByte("-*#", text[i+1]) >= 0) {
@@ -344,7 +342,8 @@ func sentenceEnd(text string) int {
 	return len(text)
 }
 
-// namedTool finds the first name of another tool in a sentence.
+// namedTool returns the first name of another tool in a sentence. foreign is true for a tool of
+// another server.
 func namedTool(sentence, own string, others map[string]bool) (name string, foreign, ok bool) {
 	own = strings.ToLower(own)
 	for word := range strings.FieldsFuncSeq(sentence, func(r rune) bool {
@@ -357,7 +356,7 @@ func namedTool(sentence, own string, others map[string]bool) (name string, forei
 	return "", false, false
 }
 
-// judge reports what the clauses of a text say.
+// judge applies the rules about clauses to a text.
 func (s *scan) judge(t text, clean string) {
 	if !s.spend(len(clean), perClauseOctet) {
 		return
@@ -375,7 +374,7 @@ func (s *scan) judge(t text, clean string) {
 	})
 }
 
-// judgeAct reports what one clause says.
+// judgeAct applies the rules about clauses to one clause.
 func (s *scan) judgeAct(t text, clean string, i int, first bool) {
 	a := &s.sentence.Acts[i]
 	parameter := strings.Contains(t.path, "Schema/")

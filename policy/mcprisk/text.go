@@ -12,9 +12,9 @@ import (
 	"github.com/countersign/countersign/policy/secrets"
 )
 
-// readings returns the forms of a text that rules match: as a model reads it
-// (invisible characters gone) and, where it has any, with spaces in their place,
-// so that they neither hide a word nor join two. The first is always there.
+// readings returns the normal forms of a text that the rules match: first the text as a model
+// reads it, without invisible characters. If it has invisible characters, a second form has spaces
+// in their place, so that such a character can neither split a word nor join two words.
 func readings(raw string) []string {
 	if isPlain(raw) {
 		return []string{collapse(strings.ToLower(raw))}
@@ -54,8 +54,8 @@ func isPlain(text string) bool {
 	return true
 }
 
-// fold is NFKC, lower case, look-alike letters as Latin ones, one space for any
-// white space, straight quotes.
+// fold converts a text to NFKC and lower case, replaces look-alike letters by Latin ones and
+// typographic by straight quotes, and collapses white space.
 func fold(text string) string {
 	return collapse(strings.Map(func(r rune) rune {
 		if latin, ok := lookAlikes[r]; ok {
@@ -65,7 +65,7 @@ func fold(text string) string {
 	}, strings.ToLower(norm.NFKC.String(text))))
 }
 
-// collapse turns any white space into single spaces and trims the edges.
+// collapse replaces white space by single spaces and removes it at the ends.
 func collapse(text string) string {
 	before := byte(' ')
 	for i := range len(text) {
@@ -78,9 +78,8 @@ func collapse(text string) string {
 	return strings.TrimSuffix(text, " ")
 }
 
-// lookAlikes are lower-case letters of other scripts that read as Latin ones (the
-// single-letter part of Unicode's confusables that matters for English words),
-// and typographic quotes.
+// lookAlikes maps lower-case letters of other scripts that look like Latin ones (the single
+// letters of Unicode's confusables that matter for English words), and typographic quotes.
 var lookAlikes = map[rune]rune{
 	'а': 'a', 'е': 'e', 'о': 'o', 'р': 'p', 'с': 'c', 'у': 'y', 'х': 'x', 'і': 'i', 'ј': 'j', 'ѕ': 's', 'ԁ': 'd', 'һ': 'h', 'ԛ': 'q', 'ԝ': 'w',
 	'к': 'k', 'м': 'm', 'т': 't', 'в': 'b', 'н': 'h', 'ѵ': 'v', 'ɡ': 'g', 'ո': 'n', 'ս': 'u', 'օ': 'o', 'ı': 'i', 'ḷ': 'l',
@@ -88,7 +87,7 @@ var lookAlikes = map[rune]rune{
 	'’': '\'', '‘': '\'', '“': '"', '”': '"',
 }
 
-// eachWord yields the words of ASCII letters and digits of a cleaned text.
+// eachWord calls yield with each word of ASCII letters and digits in a text in normal form.
 func eachWord(clean string, yield func(string)) {
 	start := -1
 	for i := 0; i <= len(clean); i++ {
@@ -105,8 +104,8 @@ func eachWord(clean string, yield func(string)) {
 
 func isWordByte(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }
 
-// evidenceOf makes a text safe to show: characters that do not show by number,
-// secrets cut to their first four characters, 120 characters at most.
+// evidenceOf makes a text safe to show: invisible characters become U+XXXX, a secret is cut to
+// four characters, and a long text to 120.
 func evidenceOf(raw string) string {
 	if secrets.Kind("private_key", raw) != "" {
 		runes := []rune(visible(raw))
@@ -119,7 +118,7 @@ func evidenceOf(raw string) string {
 	return string(runes)
 }
 
-// visible writes characters that do not show as U+XXXX.
+// visible replaces invisible characters by U+XXXX.
 func visible(raw string) string {
 	if isPlain(raw) && !strings.ContainsAny(raw, "\t\n\r") {
 		return raw
@@ -136,7 +135,7 @@ func visible(raw string) string {
 	return b.String()
 }
 
-// around cuts the evidence out of a text: the match and a little on both sides.
+// around returns the match in a text, with about 20 bytes before and after it.
 func around(text string, loc []int) string {
 	from, to := max(0, loc[0]-20), min(len(text), loc[1]+20)
 	for from > 0 && !utf8.RuneStart(text[from]) {

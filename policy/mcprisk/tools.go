@@ -10,12 +10,12 @@ import (
 	"github.com/countersign/countersign/policy/meaning"
 )
 
-// tool applies the rules about what one tool can do and how it is declared.
+// tool applies the rules about the capabilities and the declaration of one tool.
 func (s *scan) tool(t *tool) {
 	if utf8.RuneCountInString(stringOf(t.raw["description"])) > maxDescription {
 		s.report("oversized_description", "", t.name, t.path+"/description", "")
 	}
-	// The name is read as a clause: "refund_charge" is to refund a charge.
+	// The name is read as a clause: "refund_charge" means to refund a charge.
 	s.reader.Sentences(strings.Join(t.nameParts, " "), func(clauses []meaning.Clause) {
 		s.sentence.Read(clauses)
 		for i := range s.sentence.Acts {
@@ -30,13 +30,13 @@ func (s *scan) tool(t *tool) {
 	s.schema(t)
 }
 
-// hint reads one boolean annotation.
+// hint reports whether an annotation is true.
 func (t *tool) hint(name string) bool {
 	return membersOf(t.raw["annotations"])[name].Kind() == 't'
 }
 
-// capableOf notes what the clause says that a tool does, each once. What is done "to" do
-// something counts where it is permitted: "grants a spender permission to move tokens".
+// capableOf reports the capabilities that a clause states, each once per tool. A clause after "to"
+// counts only if the clause before it permits it: "grants a spender permission to move tokens".
 func (s *scan) capableOf(t *tool, a *acts.Act, first, permits bool) {
 	if !a.Does() || a.Opening == "to" && !permits {
 		return
@@ -49,14 +49,15 @@ func (s *scan) capableOf(t *tool, a *acts.Act, first, permits bool) {
 			}
 		}
 	}
-	// Clauses behind "to" or "before" speak of something else, later sentences of how to
-	// call the tool.
+	// Clauses after "to" or "before" are about something else, and later sentences say how to call
+	// the tool.
 	if a.Opening == "" && first && a.Changes() && t.hint("readOnlyHint") {
 		s.report("annotation_mismatch", "", t.name, t.path+"/annotations/readOnlyHint", a.Verb+" "+a.Shown())
 	}
 }
 
-// Parameters that ask for what a tool does not need, names folded.
+// Names, without separators, of parameters that ask for something that a tool does not need, and
+// words in the description that explain such a parameter.
 var (
 	contextParameters = []string{"sidenote", "sidenotes", "conversationhistory", "chathistory", "messagehistory", "previousmessages", "systemprompt",
 		"fullcontext", "fullconversation", "modelname", "reasoning", "chainofthought", "contextdump"}
@@ -93,14 +94,14 @@ func (s *scan) schema(t *tool) {
 	}
 }
 
-// isFree reports whether nothing restricts a parameter's value.
+// isFree reports whether the schema of a parameter does not restrict its value.
 func isFree(property members) bool {
 	return property["enum"] == nil && property["const"] == nil && property["pattern"] == nil
 }
 
-// parameters checks the names of all properties of the next value, also nested ones. named
-// says whether its own members are properties. The pointer is built from path only for a
-// finding, because a long name is part of the pointer of everything below it.
+// parameters checks the names of all properties in the next value, including nested ones. named is
+// true if the members of the value are properties. The pointer is built from path only for a
+// finding, because a long name is part of the pointers of all values below it.
 func (s *scan) parameters(t *tool, path []string, in *canon.Reader, named, isAuth bool) {
 	switch in.Kind() {
 	case '[':
@@ -141,7 +142,7 @@ func (s *scan) parameter(t *tool, path []string, name string, isAuth bool) {
 	}
 }
 
-// pointerOf is the JSON pointer of the parts of a place.
+// pointerOf returns the JSON pointer of a path.
 func pointerOf(path []string) string {
 	var b strings.Builder
 	for _, part := range path {
@@ -151,7 +152,7 @@ func pointerOf(path []string) string {
 	return b.String()
 }
 
-// speaksOf reports whether one of the words is part of the tool's name or description.
+// speaksOf reports whether the tool's name or description contains one of the words.
 func (t *tool) speaksOf(words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(t.nameParts, w) || t.says(w) })
 }

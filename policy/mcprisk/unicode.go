@@ -8,8 +8,8 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// hiddenCharacters reports characters that do not show, and control characters
-// that change what a terminal shows.
+// hiddenCharacters reports invisible characters, and control characters that change what a
+// terminal shows.
 func (s *scan) hiddenCharacters(t text) {
 	if isPlain(t.raw) {
 		return
@@ -36,9 +36,9 @@ func aroundRune(runes []rune, at int) string {
 	return string(runes[max(0, at-20):min(len(runes), at+20)])
 }
 
-// hiddenSeverity grades the character at i: tag and bidi control characters
-// critical, zero-width ones and runs of variation selectors high, "" for a
-// character that shows or that its script needs.
+// hiddenSeverity returns the severity of the character at i: critical for tags and bidirectional
+// controls, high for zero-width characters and long runs of variation selectors, and "" for a
+// character that is visible or that its script needs.
 func hiddenSeverity(runes []rune, i int) string {
 	switch r := runes[i]; {
 	case 0xe0000 <= r && r <= 0xe007f:
@@ -62,11 +62,11 @@ func hiddenSeverity(runes []rune, i int) string {
 	return ""
 }
 
-// subdivisionFlags are the only tag sequences emoji fonts draw: England, Scotland
-// and Wales.
+// subdivisionFlags are the only tag sequences that emoji fonts display: the flags of England,
+// Scotland and Wales.
 var subdivisionFlags = []string{"gbeng", "gbsct", "gbwls"}
 
-// inFlag reports whether the tag character at i belongs to one of those flags.
+// inFlag reports whether the tag character at i is part of one of these flags.
 func inFlag(runes []rune, i int) bool {
 	start := i
 	for start > 0 && i-start < 7 && runes[start-1] >= 0xe0000 && runes[start-1] <= 0xe007f {
@@ -82,7 +82,7 @@ func inFlag(runes []rune, i int) bool {
 	return slices.Contains(subdivisionFlags, string(tag))
 }
 
-// names reports tool names that collide or that use look-alike letters.
+// names reports tool names that collide, and names with look-alike letters.
 func (s *scan) names() {
 	known := map[string]bool{}
 	for _, name := range s.known {
@@ -101,15 +101,15 @@ func (s *scan) names() {
 	}
 }
 
-// foldName is lower case without the separators people vary, look-alikes folded.
+// foldName returns a name in normal form without separators, for the comparison of names.
 func foldName(name string) string {
 	return separators.Replace(readings(name)[0])
 }
 
 var separators = strings.NewReplacer("-", "", "_", "", " ", "")
 
-// confusable reports whether a name mixes Latin letters with those of another
-// script, or consists of letters that all look Latin and are not.
+// confusable reports whether a name mixes Latin letters with letters of another script, or
+// consists only of letters that look Latin but are not.
 func confusable(name string) bool {
 	latin, other, lookAlike, letters := false, false, 0, 0
 	for _, r := range name {
@@ -121,7 +121,7 @@ func confusable(name string) bool {
 		case r < 0x80:
 			latin = true
 		case unicode.Is(unicode.Latin, r) && fold(string(r)) == strings.ToLower(string(r)):
-			latin = true // a letter with a mark of its own
+			latin = true // a Latin letter with an accent
 		default:
 			other = true
 			if looksLatin(r) {
@@ -132,14 +132,14 @@ func confusable(name string) bool {
 	return other && (latin || lookAlike == letters)
 }
 
-// looksLatin reports whether a letter outside of ASCII reads as one of ASCII.
+// looksLatin reports whether a letter that is not ASCII looks like an ASCII letter.
 func looksLatin(r rune) bool {
 	folded := fold(string(r))
 	return r >= 0x80 && len(folded) == 1 && unicode.IsLetter(rune(folded[0]))
 }
 
-// LookAlikes returns the letters of a word that a reader takes for Latin ones. It returns none for
-// a word that does not pass for a Latin one, such as most Russian words.
+// LookAlikes returns the letters of a word that look like Latin letters but are not. It returns
+// none for a word that does not look Latin as a whole, such as most Russian words.
 func LookAlikes(word string) (letters []rune) {
 	if isPlain(word) || !confusable(word) {
 		return nil

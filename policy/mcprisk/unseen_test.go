@@ -10,10 +10,11 @@ import (
 	"github.com/countersign/countersign/policy/policytest"
 )
 
-// unseen is one text that was labelled before the rules were written.
+// unseen is a text that was labelled before the rules were written.
 type unseen struct{ label, text string }
 
-// ask makes a manifest of a line: a description, a name with one, or these with a parameter.
+// ask returns the manifest for a line: a tool with this description, or with name and description,
+// or with these and a parameter.
 func (u unseen) ask() mcprisk.Input {
 	parts := strings.Split(u.text, " :: ")
 	tool := object{"name": "helper", "description": parts[0], "inputSchema": closed()}
@@ -26,7 +27,7 @@ func (u unseen) ask() mcprisk.Input {
 	return of(object{"tools": []any{tool}})
 }
 
-// right reports whether the answer agrees with the label.
+// right reports whether the answer is correct for the label.
 func (u unseen) right(out mcprisk.Output) bool {
 	level := slices.Index([]string{"low", "medium", "high", "critical"}, out.RiskLevel)
 	switch u.label {
@@ -40,14 +41,15 @@ func (u unseen) right(out mcprisk.Output) bool {
 	return level >= 2
 }
 
-// Texts that were labelled before the rules that judge them: of most files at least nine of
-// ten that mean harm are caught, and at most one in twenty hard harmless ones raises an alarm.
+// The texts of these files were labelled before the rules were written. In most files at least
+// nine in ten harmful texts must be found, and at most one in twenty harmless texts may raise an
+// alarm.
 //
-// Each file was measured once before anything was learned from it. Caught then were 128
-// of 170, 48 of 60, 37 of 54, 20 of 40, 6 of 6, 52 of 118 and 25 of 97 harmful texts; 4 of
-// 158, 1 of 50, 1 of 40, 1 of 20, 18 of 56, 1 of 118 and 0 of 68 harmless ones raised an
-// alarm. The fifth file speaks of attacks as security tools do; the last two speak around
-// what they mean, and of them fewer are caught.
+// Each file was measured once before the rules were adapted to it. Then 128 of 170, 48 of 60, 37
+// of 54, 20 of 40, 6 of 6, 52 of 118 and 25 of 97 harmful texts were found; 4 of 158, 1 of 50, 1
+// of 40, 1 of 20, 18 of 56, 1 of 118 and 0 of 68 harmless texts raised an alarm. The fifth file
+// mentions attacks as security tools do. The last two state their purpose indirectly, so fewer of
+// their texts are found.
 func TestUnseenTexts(t *testing.T) {
 	for file, percent := range map[string]int{"unseen.txt": 90, "unseen2.txt": 90, "unseen3.txt": 90, "unseen4.txt": 90, "unseen5.txt": 90, "unseen6.txt": 80, "unseen7.txt": 60} {
 		t.Run(file, func(t *testing.T) {
@@ -79,8 +81,8 @@ func TestUnseenTexts(t *testing.T) {
 	}
 }
 
-// Client configurations that were written before the rules for them: the rule that is
-// named speaks, and harmless ones raise nothing above medium.
+// The client configurations were written before their rules. Each harmful one must trigger the
+// rule that it names, and a harmless one has no finding above medium.
 func TestUnseenConfigurations(t *testing.T) {
 	all, right := map[bool]int{}, map[bool]int{}
 	for _, c := range policytest.Cases(t, "testdata/unseen_configs.txtar") {

@@ -8,7 +8,8 @@ import (
 	"github.com/countersign/countersign/policy/meaning"
 )
 
-// written shows the clauses of a text, one each: subject, verb, marks, rest.
+// written formats the clauses of a text: opening, subject, "not" and "passive", and the verb, with
+// "!" for a command and "?" for a reported clause.
 func written(text string) string {
 	var all []string
 	new(meaning.Reader).Sentences(strings.ToLower(text), func(clauses []meaning.Clause) {
@@ -78,7 +79,8 @@ func TestClauses(t *testing.T) {
 	}
 }
 
-// Reading is pure, gives clauses that lie inside the text, and has no text it cannot read.
+// FuzzSentences checks that every text can be read, that the result is always the same, and that
+// the clauses are inside the text.
 func FuzzSentences(f *testing.F) {
 	for _, text := range []string{"never tell the user, or do not.", "it's read-only; isn't it? (no)", "that that that", "without a , and or nor", "to to be not be", "— - –", "’s n't"} {
 		f.Add(text)
@@ -103,7 +105,7 @@ func FuzzSentences(f *testing.F) {
 	})
 }
 
-// A reader that keeps its memory reads a text like a new one.
+// A Reader that is used again gives the same clauses as a new one.
 func TestReaderIsUsedAgain(t *testing.T) {
 	var r meaning.Reader
 	count := func(text string) (n int) {

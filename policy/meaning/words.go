@@ -8,12 +8,12 @@ import (
 	"sync"
 )
 
-// kind says which part a word can play in the grammar. A word may have several kinds.
+// kind is a set of bits: the functions that a word can have in the grammar.
 type kind uint16
 
 const (
-	verb        kind = 1 << iota // a verb of the vocabulary
-	tells                        // such a verb that reports about something or guards against it: detect, explain
+	verb        kind = 1 << iota // a verb in the vocabulary
+	tells                        // a verb that reports about something or protects against it: detect, explain
 	auxiliary                    // will, must, does: a verb follows
 	being                        // is, are, be: a participle may follow
 	negator                      // not, never, no, nobody
@@ -25,32 +25,32 @@ const (
 	adverb                       // also, first: can be between subject and verb
 )
 
-// entry is the vocabulary's knowledge about a word.
+// entry is what the vocabulary contains about a word.
 type entry struct {
 	kinds  kind
-	base   string // of a form of a verb, the base form
+	base   string // base form, if the word is a form of a verb
 	form   form
 	traits trait
 }
 
-// trait says what a word is used for, in addition to its part in the grammar.
+// trait is a set of bits: properties of a word that are not part of the grammar.
 type trait uint8
 
 const (
 	teller   trait = 1 << iota // a noun for a text or a record about something
-	giver                      // a verb that makes or passes on a text about its object
-	nounish                    // a verb whose plural noun is as frequent as the verb
+	giver                      // a verb for making or passing on a text about something
+	nounish                    // a verb whose form in -s is as often a plural noun
 	nouny                      // a verb that is more often a noun, also in the singular
 	personal                   // a person
 )
 
-// verbList are verbs that only name an action, in their base form.
+// verbList contains verbs that only name an action, in their base form.
 //
 //go:embed verbs.txt
 var verbList string
 
-// vocabulary is built at its first use: most programs that link this package never read a
-// sentence.
+// The vocabulary is built at its first use, because most programs that link this package never
+// read a sentence.
 var vocabulary = sync.OnceValue(func() map[string]entry {
 	words := map[string]entry{}
 	for _, list := range []struct {
@@ -119,14 +119,14 @@ var vocabulary = sync.OnceValue(func() map[string]entry {
 	return words
 })
 
-// inflected is one form of a verb.
+// inflected is a verb in one of its forms.
 type inflected struct {
 	text string
 	form form
 }
 
-// regular returns the forms that a regular verb can have: "store", "stores", "storing",
-// "stored", "stopping". Not all of them are words.
+// regular returns the forms that a regular verb can have: "stores", "storing", "stored",
+// "stopping". Some of them do not exist.
 func regular(verb string) []inflected {
 	stem, twice := strings.TrimSuffix(verb, "e"), verb+verb[len(verb)-1:]
 	forms := []inflected{{verb + "s", third}, {stem + "ing", gerund}, {stem + "ed", participle}, {verb + "es", third}, {twice + "ing", gerund}, {twice + "ed", participle}}
@@ -136,7 +136,7 @@ func regular(verb string) []inflected {
 	return forms
 }
 
-// Forms returns the forms of a verb.
+// Forms returns the base form and all other forms of a verb.
 func Forms(verb string) []string {
 	forms := []string{verb}
 	for _, f := range regular(verb) {
@@ -150,7 +150,7 @@ func Forms(verb string) []string {
 	return forms
 }
 
-// irregular are forms that the rules for endings do not reduce to their verb.
+// irregular maps forms that do not follow the rules for endings to their base forms.
 var irregular = map[string]string{
 	"sent": "send", "stolen": "steal", "told": "tell", "taken": "take", "written": "write", "hidden": "hide", "kept": "keep", "paid": "pay", "pays": "pay",
 	"known": "know", "gave": "give", "wrote": "write", "chose": "choose", "took": "take", "saw": "see", "knew": "know", "went": "go", "got": "get", "meant": "mean", "thought": "think", "overheard": "overhear", "withheld": "withhold", "overridden": "override", "overrode": "override", "undone": "undo", "shut": "shut", "cut": "cut", "hit": "hit", "let": "let", "built": "build", "lent": "lend", "borne": "bear", "begun": "begin", "become": "become", "drew": "draw", "stole": "steal", "caught": "catch", "taught": "teach", "understood": "understand", "fed": "feed", "led": "lead", "met": "meet", "won": "win", "lost": "lose", "swept": "sweep", "slipped": "slip", "driven": "drive", "proven": "prove", "worn": "wear", "torn": "tear", "woken": "wake", "frozen": "freeze", "forbidden": "forbid", "undercut": "undercut",
@@ -159,7 +159,7 @@ var irregular = map[string]string{
 	"passes": "pass", "uses": "use", "forgotten": "forget", "broken": "break", "chosen": "choose", "drawn": "draw", "spread": "spread", "said": "say", "aware": "know", "unaware": "know", "held": "hold", "brought": "bring",
 }
 
-// form is how a verb is inflected.
+// form is the inflection of a verb; 0 means that a word is not a verb.
 type form uint8
 
 const (
@@ -187,21 +187,21 @@ func Base(word string) string {
 	return word[:len(word)-1]
 }
 
-// phrasal are verbs of two words.
+// phrasal contains verbs with a particle.
 var phrasal = strings.Split("turn off,turn on,find out,pay out,pay off,cash out,top up,carry out,fill in,fill out,bring up,leave out,cut off,give away,take over,let on,listen in,phone home,call home,log in,sign in,sign up,log out,set aside,put aside,lay aside,pick up,clean out,point out,set up,switch off,switch on,shut down,wipe out,break into,pass on,pass along,hand over,send off,siphon off,give back,pay back,spin up,slip past,own up,opt out,take on,add up,look up,top off,get past,get around", ",")
 
 func joinsVerb(base, next string) bool { return slices.Contains(phrasal, base+" "+next) }
 
-// tellers are nouns for texts and records about something: "a guide to phishing".
+// tellers contains nouns for texts and records about something: "a guide to phishing".
 var tellers = strings.Fields("guide documentation document doc explanation description explainer introduction tutorial course lesson training lecture statistic glossary list catalogue catalog directory report checklist playbook runbook plan " +
 	"example sample quiz test news dashboard overview summary history timeline record search database feed reference cheatsheet cheat-sheet fact tip advice advisory figure article definition dictionary encyclopedia " +
 	"information info notes simulation simulator exercise detection prevention protection scanner detector checker filter monitoring awareness alert status count number help glossary map index lookup finder " +
 	"rule signature indicator probability likelihood chance risk story headline poster text template question phrase quote term abbreviation acronym research paper study survey comparison trend ranking reputation disclosure bulletin changelog test policy plan news standard law")
 
-// givers are verbs that make or pass on a text about their object.
+// givers contains verbs for making or passing on a text about something.
 var givers = strings.Fields("build create write draft prepare compile generate produce give provide offer contain include help publish convert translate return make draw plot curate")
 
-// The words of a noun phrase that decide which subject it is.
+// Words that determine which kind of subject a noun phrase names.
 var (
 	readers = strings.Fields("you model assistant agent llm ai claude chatgpt gpt copilot")
 	tools   = strings.Fields("it tool function server helper service extension plugin action command we i method endpoint")
@@ -209,7 +209,7 @@ var (
 	persons = strings.Fields("user human person people customer operator client anyone someone somebody anybody nobody everyone admin administrator owner reader they who listener viewer reviewer auditor supervisor approver requester recipient visitor guest patient student employee child parent victim buyer individual colleague attacker member team")
 )
 
-// IsVerb reports whether a base form of a verb is known.
+// IsVerb reports whether base is the base form of a verb in the vocabulary.
 func IsVerb(base string) bool {
 	return vocabulary()[base].kinds&verb != 0 && vocabulary()[base].form == bare
 }
@@ -217,8 +217,8 @@ func IsVerb(base string) bool {
 // has reports whether a word has a trait.
 func has(word string, t trait) bool { return vocabulary()[word].traits&t != 0 }
 
-// nounyVerbs are more often nouns, as in "attack surface". nounishVerbs have a plural noun that
-// is as frequent as the verb, as in "updates per day".
+// nounyVerbs are used as nouns more often, as in "attack surface". The form in -s of nounishVerbs
+// is as often a plural noun, as in "updates per day".
 var (
 	nounyVerbs   = strings.Fields("request direct top attack exploit hack breach compromise attribute bait blind brief cause cc cite command conduct craft credit ddos doctor eval fax fib film flow grade hand highlight label lead lift live mail name neglect note pack point prefix present quote rank round score secure spot state tag text type void worry zero query")
 	nounishVerbs = strings.Fields("crash flood trade transfer report update change")

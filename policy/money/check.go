@@ -7,13 +7,13 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// Check keeps the first error of a series of checks. The zero value is ready to use.
+// Check keeps the first error of a sequence of checks. The zero value has no error.
 type Check struct{ err error }
 
 // Err returns the first error, a *policy.Error, or nil.
 func (c *Check) Err() error { return c.err }
 
-// Refuse stores an error unless there is one already.
+// Refuse stores an error, unless an earlier one is stored.
 func (c *Check) Refuse(code, path, message string) {
 	if c.err == nil {
 		c.err = policy.Refuse(code, path, message)
@@ -34,7 +34,7 @@ func (c *Check) Above(path string, x, low, high float64) {
 	}
 }
 
-// Amount requires an amount with at most two decimals and returns it.
+// Amount requires an amount with at most two decimals, at most MaxCents, and returns it.
 func (c *Check) Amount(path string, x float64) Cents {
 	amount, ok := FromNumber(x)
 	if !ok {
@@ -43,7 +43,7 @@ func (c *Check) Amount(path string, x float64) Cents {
 	return amount
 }
 
-// Day requires a date and returns it.
+// Day requires a date from 1900 to 2199 and returns it.
 func (c *Check) Day(path, text string) Day {
 	day, ok := ParseDay(text)
 	if !ok {
@@ -52,7 +52,7 @@ func (c *Check) Day(path, text string) Day {
 	return day
 }
 
-// Length requires a list of low to high items.
+// Length requires that a list has low to high items. n is its length.
 func (c *Check) Length(path string, n, low, high int) {
 	if n < low {
 		c.Refuse("out_of_range", path, fmt.Sprintf("%s must have at least %d items", name(path), low))
@@ -62,7 +62,7 @@ func (c *Check) Length(path string, n, low, high int) {
 	}
 }
 
-// OneOf requires one of the values.
+// OneOf requires that value is one of values.
 func (c *Check) OneOf(path, value string, values ...string) {
 	for _, v := range values {
 		if v == value {
@@ -72,18 +72,19 @@ func (c *Check) OneOf(path, value string, values ...string) {
 	c.Refuse("invalid_enum", path, name(path)+" "+policy.MustBeOneOf(values))
 }
 
-// Missing refuses the request because a required member is missing.
+// Missing refuses the request, because the required member at path is missing.
 func (c *Check) Missing(path string) { c.Refuse("missing_field", path, name(path)+" is required") }
 
-// Exclusive refuses two members that exclude each other.
+// Exclusive refuses the request, because it has two members that exclude each other.
 func (c *Check) Exclusive(path, other string) {
 	c.Refuse("mutually_exclusive", path, name(path)+" and "+other+" exclude each other")
 }
 
-// name returns a pointer in the form of error texts. Paths are ours, never the caller's.
+// name returns a pointer in the form of error texts: "/a/b" becomes "a.b". Paths are written by
+// the services, never by the caller.
 func name(path string) string { return strings.ReplaceAll(path[1:], "/", ".") }
 
-// Or returns the value of an optional member, or its default.
+// Or returns the value of an optional member, or otherwise if the member is absent.
 func Or[T any](value *T, otherwise T) T {
 	if value == nil {
 		return otherwise

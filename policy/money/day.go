@@ -4,12 +4,13 @@ import (
 	"time"
 )
 
-// Day is a calendar day, counted from 1970-01-01.
+// Day is a calendar day, as the number of days since 1970-01-01.
 type Day int
 
 const layout = "2006-01-02"
 
-// ParseDay reads YYYY-MM-DD, an existing day of the years 1900 to 2199.
+// ParseDay parses an existing date YYYY-MM-DD of the years 1900 to 2199. ok is false for other
+// text.
 func ParseDay(text string) (Day, bool) {
 	t, err := time.Parse(layout, text)
 	if err != nil || t.Year() < minYear || t.Year() > maxYear {
@@ -33,14 +34,14 @@ func (d Day) Date() (year, month, day int) {
 	return y, int(m), dd
 }
 
-// MonthEnd reports whether the day is the last of its month.
+// MonthEnd reports whether the day is the last day of its month.
 func (d Day) MonthEnd() bool {
 	_, _, next := (d + 1).Date()
 	return next == 1
 }
 
-// AddMonths moves a day by whole months. The day of the month is clipped to the
-// length of the month: a month after 31 January is 28 or 29 February.
+// AddMonths adds n months to a day. If the month is too short, the result is its last day: one
+// month after 31 January is 28 or 29 February.
 func (d Day) AddMonths(n int) Day {
 	year, month, day := d.Date()
 	first := time.Date(year, time.Month(month+n), 1, 0, 0, 0, 0, time.UTC)

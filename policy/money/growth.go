@@ -6,12 +6,12 @@ import (
 	"github.com/cockroachdb/apd/v3"
 )
 
-// Growth factors are computed in decimal, so that they are the same on every machine and exact
-// if the exact value has fewer digits than are kept. So a product that ends in half a cent is
-// rounded to even, and not by the error of a double.
+// Growth factors are computed with decimals, so that they are the same on every machine, and exact
+// if the exact value has at most keptDigits digits. A product that ends in exactly half a cent is
+// then rounded to even, and does not depend on the rounding error of a double.
 const (
-	workDigits = 60 // digits of each step
-	keptDigits = 50 // digits of a factor; the digits that are cut are rounding errors of its steps
+	workDigits = 60 // digits of each intermediate result
+	keptDigits = 50 // digits of a factor; the digits after them may contain rounding errors
 )
 
 var (
@@ -20,8 +20,8 @@ var (
 	one  = apd.New(1, 0)
 )
 
-// Growth returns what compound growth adds to 1: (1+rate)^periods - 1, for rate >= 0 and 0 <=
-// periods <= 1e6, exact to about 48 digits after the first.
+// Growth returns compound growth without the principal: (1+rate)^periods - 1. rate must be at
+// least 0, and periods from 0 to 1e6. About 48 digits are correct.
 func Growth(rate, periods *big.Rat) *big.Rat {
 	base := onePlus(rate)
 	whole := new(big.Int).Quo(periods.Num(), periods.Denom())
@@ -32,11 +32,11 @@ func Growth(rate, periods *big.Rat) *big.Rat {
 	return added(factor)
 }
 
-// Yearly computes growth at an annual rate over days, ACT/365 Fixed. Complete years of 365 days
-// are integer powers. Use NewYearly.
+// Yearly computes growth at an annual rate over a number of days (ACT/365 Fixed). It computes
+// complete years of 365 days as integer powers. Make one with NewYearly.
 type Yearly struct{ base, daily *apd.Decimal }
 
-// NewYearly prepares growth at rate >= 0.
+// NewYearly prepares growth at an annual rate of at least 0.
 func NewYearly(rate *big.Rat) Yearly {
 	base := onePlus(rate)
 	return Yearly{base, fraction(base, big.NewRat(1, 365))}
@@ -68,7 +68,7 @@ func times(a, b *apd.Decimal) *apd.Decimal {
 	return d
 }
 
-// power returns base^n by squaring.
+// power returns base^n by repeated squaring.
 func power(base *apd.Decimal, n int) *apd.Decimal {
 	result, square := new(apd.Decimal).Set(one), base
 	for ; n > 0; n >>= 1 {
@@ -90,7 +90,7 @@ func fraction(base *apd.Decimal, part *big.Rat) *apd.Decimal {
 	return d
 }
 
-// added returns the factor less 1, as a fraction.
+// added returns factor - 1 as a fraction, with the factor rounded to keptDigits.
 func added(factor *apd.Decimal) *big.Rat {
 	d := new(apd.Decimal)
 	ignore(kept.Round(d, factor))
@@ -104,6 +104,6 @@ func added(factor *apd.Decimal) *big.Rat {
 	return r.Sub(r, big.NewRat(1, 1))
 }
 
-// ignore drops the conditions that apd reports: the operands here are positive and of moderate
+// ignore drops the conditions and errors of apd. The operands here are positive and of moderate
 // size, so only rounding can occur.
 func ignore(apd.Condition, error) {}

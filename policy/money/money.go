@@ -1,8 +1,8 @@
-// Package money is shared by the finance services: amounts that are exact to the cent, calendar
-// days, the form of computed numbers, and range checks.
+// Package money is shared by the finance services. It has amounts that are exact to the cent,
+// calendar days, the form of computed numbers, and range checks.
 //
 // An amount is an integer number of cents. In JSON it is a number with at most two fraction
-// digits, printed exactly: 56692 cents are 566.92. Products with a rate are computed with the
+// digits, written exactly: 56692 cents are 566.92. A product with a rate is computed with the
 // exact decimal that the caller wrote (0.0649 is 649/10000, not the nearest double) and rounded
 // once, half to even: 0.125 becomes 0.12 and 0.135 becomes 0.14.
 package money
@@ -20,8 +20,8 @@ import (
 // Cents is an amount of money in hundredths of the currency unit.
 type Cents int64
 
-// FromNumber converts a JSON number to an amount. It returns false for more than two decimals
-// and beyond MaxCents.
+// FromNumber converts a JSON number to an amount. ok is false for a number with more than two
+// decimals, and beyond MaxCents.
 func FromNumber(x float64) (Cents, bool) {
 	if !(math.Abs(x) <= float64(MaxCents)/100) {
 		return 0, false
@@ -35,7 +35,8 @@ func FromNumber(x float64) (Cents, bool) {
 	return c, c <= MaxCents && c >= -MaxCents
 }
 
-// Exact returns the decimal that the shortest form of x shows, as a fraction. x must be finite.
+// Exact returns the shortest decimal that parses to x, as a fraction: the number that the caller
+// wrote. x must be finite.
 func Exact(x float64) *big.Rat {
 	r, ok := new(big.Rat).SetString(strconv.FormatFloat(x, 'e', -1, 64))
 	if !ok {
@@ -44,20 +45,20 @@ func Exact(x float64) *big.Rat {
 	return r
 }
 
-// Round returns r currency units in cents, rounded half to even. The result is Overflow (with
-// the sign of r) if it would not be below Overflow.
+// Round converts r currency units to cents, rounded half to even. If the result would reach
+// Overflow, it is Overflow with the sign of r.
 func Round(r *big.Rat) Cents { return Cents(100).Times(r) }
 
-// Times returns c*r, rounded half to even. The result is Overflow (with the sign of the
-// product) if it would not be below Overflow.
+// Times returns c*r, rounded half to even. If the result would reach Overflow, it is Overflow with
+// the sign of the product.
 func (c Cents) Times(r *big.Rat) Cents {
 	n := new(big.Int).Mul(big.NewInt(int64(c)), r.Num())
 	return ratio(n, r.Denom())
 }
 
-// ratio divides n by d > 0 and rounds half to even.
+// ratio returns n/d rounded half to even. d must be positive.
 func ratio(n, d *big.Int) Cents {
-	q, rest := new(big.Int).DivMod(n, d, new(big.Int)) // floor: rest >= 0
+	q, rest := new(big.Int).DivMod(n, d, new(big.Int)) // rounds down, so rest >= 0
 	switch rest.Lsh(rest, 1).Cmp(d) {
 	case 1:
 		q.Add(q, big.NewInt(1))
@@ -73,17 +74,17 @@ func ratio(n, d *big.Int) Cents {
 	return Overflow
 }
 
-// Plus adds two amounts. Their magnitude may be up to Overflow, and the sum is limited to
-// Overflow.
+// Plus adds two amounts. Each may have a magnitude of up to Overflow, and the result is limited to
+// that magnitude.
 func (c Cents) Plus(d Cents) Cents { return max(-Overflow, min(Overflow, c+d)) }
 
 // Float returns the amount in currency units, as the nearest double.
 func (c Cents) Float() float64 { return float64(c) / 100 }
 
-// Reportable reports whether the amount can be printed exactly.
+// Reportable reports whether an answer can contain the amount exactly.
 func (c Cents) Reportable() bool { return c <= MaxCents && c >= -MaxCents }
 
-// String returns the JSON form: no exponent, at most two fraction digits.
+// String returns the JSON form: no exponent, and at most two fraction digits.
 func (c Cents) String() string {
 	sign, n := "", uint64(c)
 	if c < 0 {
@@ -98,17 +99,16 @@ func (c Cents) String() string {
 	return text
 }
 
-// MarshalJSONTo writes the amount as a JSON number.
+// MarshalJSONTo writes the amount in currency units as a JSON number.
 func (c Cents) MarshalJSONTo(enc *jsontext.Encoder) error {
 	return enc.WriteValue(jsontext.Value(c.String()))
 }
 
-// JSONSchemaAlias gives an amount the schema of a number.
+// JSONSchemaAlias makes the schema of an amount that of a number.
 func (Cents) JSONSchemaAlias() any { return float64(0) }
 
-// Number returns a computed number in the form of answers: 12 significant digits. It returns
-// nil (null) for a number that is not finite or beyond MaxNumber, which canonical JSON cannot
-// represent exactly.
+// Number rounds a computed number to 12 significant digits, as answers contain it. It returns nil,
+// which becomes null, for a number that is not finite or is beyond MaxNumber.
 func Number(x float64) *float64 {
 	if !(math.Abs(x) <= MaxNumber) {
 		return nil
@@ -117,12 +117,12 @@ func Number(x float64) *float64 {
 	return &x
 }
 
-// Report collects the computed numbers of an answer that cannot express them as null. The zero
-// value is ready to use.
+// Report rounds the computed numbers of an answer that cannot contain null. The zero value is
+// ready to use.
 type Report struct{ beyond bool }
 
-// Number returns x with 12 significant digits. If x cannot be represented, Err returns an
-// error.
+// Number returns x rounded to 12 significant digits. If an answer cannot contain x, it returns 0,
+// and Err returns an error.
 func (r *Report) Number(x float64) float64 {
 	if n := Number(x); n != nil {
 		return *n
@@ -131,7 +131,7 @@ func (r *Report) Number(x float64) float64 {
 	return 0
 }
 
-// Err refuses the request if one of its numbers cannot be represented.
+// Err returns an error if Number was called with a number that an answer cannot contain.
 func (r *Report) Err() error {
 	if r.beyond {
 		return policy.Refuse("out_of_range", "", "the result has numbers beyond 9007199254740991")

@@ -32,7 +32,7 @@ func TestAmountsReadFromNumbers(t *testing.T) {
 		{0, 0, true},
 		{0.01, 1, true},
 		{-0.01, -1, true},
-		{math.Nextafter(0.3, 1), 0, false}, // 0.30000000000000004, as 0.1+0.2
+		{math.Nextafter(0.3, 1), 0, false}, // 0.30000000000000004, the result of 0.1+0.2
 		{566.92, 56692, true},
 		{1e12, 1e14, true},
 		{999999999999.99, 99999999999999, true},
@@ -83,8 +83,7 @@ func TestAmountsStopAtOverflow(t *testing.T) {
 	}
 }
 
-// An amount printed into JSON and brought into canonical form comes back as the
-// same amount, up to the largest one.
+// An amount that is written as canonical JSON and parsed again is the same amount, up to MaxCents.
 func TestAmountsSurviveCanonicalJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := money.Cents(rapid.Int64Range(-int64(money.MaxCents), int64(money.MaxCents)).Draw(t, "cents"))
@@ -173,7 +172,8 @@ func TestDays(t *testing.T) {
 	}
 }
 
-// The count of days is checked against the Gregorian rule, not against package time.
+// The test counts days by the Gregorian rule for leap years, not with package time, which ParseDay
+// uses.
 func TestDaysAreCountedByTheGregorianRule(t *testing.T) {
 	months := []int{31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31}
 	day, _ := money.ParseDay("1900-01-01")
@@ -286,7 +286,8 @@ func TestGrowthIsExactWhereItEnds(t *testing.T) {
 	}
 }
 
-// Days and years are two ways to the same growth, and parts multiply.
+// Growth over days equals growth over the same time in years, and the factors of two times
+// multiply.
 func TestYearlyGrowth(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rate := big.NewRat(rapid.Int64Range(0, 1000).Draw(t, "rate"), 1000)
@@ -335,7 +336,7 @@ func TestSumsAreExact(t *testing.T) {
 		t.Errorf("got %v", s.Float())
 	}
 	s.Add(-1e-30)
-	s.Add(math.NaN()) // no number, nothing to add
+	s.Add(math.NaN()) // not a number, so Add ignores it
 	if s.Sign() != 0 || s.Float() != 0 {
 		t.Errorf("got %v", s.Float())
 	}
@@ -348,7 +349,7 @@ func TestSumsAreExact(t *testing.T) {
 	}
 }
 
-// The sum is that of the decimals as fractions, whatever their size and order.
+// The sum equals the sum of the same decimals as fractions, for any size and order.
 func TestSumsAgreeWithFractions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s money.Sum

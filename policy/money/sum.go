@@ -7,21 +7,21 @@ import (
 	"github.com/cockroachdb/apd/v3"
 )
 
-// Sum adds numbers exactly, as the decimals in which they were written: 0.1 + 0.2 - 0.3 is 0.
-// The zero value is an empty sum. A Sum must not be copied.
+// Sum adds numbers exactly, as the decimals that the caller wrote: 0.1 + 0.2 - 0.3 is 0. The zero
+// value is an empty sum. A Sum must not be copied.
 type Sum struct {
 	total apd.Decimal
-	ticks int64 // ten-thousandths not yet in total; nearly all amounts are whole ten-thousandths
+	ticks int64 // ten-thousandths that total does not include yet; a fast path, because most amounts are whole ten-thousandths
 }
 
-// A number equals r ten-thousandths if r/1e4 gives its double: up to 15 digits, no other
-// decimal with as few digits has that double.
+// A double x is r ten-thousandths if r/1e4 gives the same double: below 1e15 no other decimal with
+// at most 15 digits has that double.
 const (
 	ticksPerUnit = 1e4
 	maxTicks     = 1e15
 )
 
-// Add adds a finite number.
+// Add adds a number. It ignores numbers that are not finite.
 func (s *Sum) Add(x float64) {
 	if r := math.Round(x * ticksPerUnit); math.Abs(r) < maxTicks && r/ticksPerUnit == x {
 		if s.ticks += int64(r); s.ticks > maxTicks || s.ticks < -maxTicks {
@@ -54,7 +54,7 @@ func (s *Sum) Float() float64 {
 	return f
 }
 
-// Sign returns -1, 0 or 1.
+// Sign returns the sign of the sum: -1, 0 or 1.
 func (s *Sum) Sign() int {
 	if s.ticks != 0 && !s.total.IsZero() {
 		s.flush()
@@ -65,12 +65,12 @@ func (s *Sum) Sign() int {
 	return s.total.Sign()
 }
 
-// Compensated adds doubles with the error of about one rounding (Neumaier 1974), independent of
-// their order. The zero value is an empty sum.
+// Compensated adds doubles in any order with an error of about one rounding (Neumaier 1974). The
+// zero value is an empty sum.
 type Compensated struct{ sum, lost float64 }
 
-// Add adds a number. The conversion keeps processors from fusing a product passed here into the
-// sum, so that all give the same bits.
+// Add adds a number. The conversion prevents a processor from fusing a product in the argument
+// with the addition, so that the result has the same bits everywhere.
 func (c *Compensated) Add(x float64) {
 	x = float64(x)
 	sum := c.sum + x
@@ -82,5 +82,5 @@ func (c *Compensated) Add(x float64) {
 	c.sum = sum
 }
 
-// Float returns the sum.
+// Float returns the sum with the compensation for rounding errors.
 func (c *Compensated) Float() float64 { return c.sum + c.lost }

@@ -7,9 +7,10 @@ import (
 	"golang.org/x/crypto/sha3"
 )
 
-// Address returns the normal form of an account or contract on a network. EVM addresses become
-// lower case; mixed case must satisfy EIP-55. Solana addresses keep their case. On networks of
-// other families the text itself is the normal form. Errors: ErrAddress, ErrChecksum, ErrZero.
+// Address returns the normal form of an account or contract address on a network. It returns EVM
+// addresses in lower case; a mixed-case address must satisfy EIP-55. Solana addresses are
+// unchanged. On networks of other families any text is its own normal form. Errors: ErrAddress,
+// ErrChecksum, ErrZero.
 func Address(network, raw string) (string, error) {
 	switch {
 	case IsEVM(network):
@@ -22,7 +23,7 @@ func Address(network, raw string) (string, error) {
 	return raw, nil
 }
 
-// LooksEVM reports whether a text has the form 0x + 40 hexadecimal digits.
+// LooksEVM reports whether a text consists of 0x and 40 hexadecimal digits.
 func LooksEVM(raw string) bool {
 	if len(raw) != 2+evmHexDigits || raw[:2] != "0x" {
 		return false
@@ -31,8 +32,8 @@ func LooksEVM(raw string) bool {
 	return err == nil
 }
 
-// EVMAddress returns the lower-case form of an EVM address. Digits of a single case have no
-// checksum; mixed case must satisfy EIP-55.
+// EVMAddress returns the lower-case form of an EVM address. It checks the EIP-55 checksum only of
+// a mixed-case address, because digits in a single case contain no checksum.
 func EVMAddress(raw string) (string, error) {
 	if !LooksEVM(raw) {
 		return "", ErrAddress
@@ -48,8 +49,8 @@ func EVMAddress(raw string) (string, error) {
 	return "0x" + lower, nil
 }
 
-// checksummed returns the EIP-55 form: a letter is upper case if the same nibble of the legacy
-// Keccak-256 of the lower-case digits is 8 or more.
+// checksummed returns the EIP-55 form of lower-case digits: a letter becomes upper case if the
+// nibble at the same position of their legacy Keccak-256 hash is 8 or more.
 func checksummed(lower string) string {
 	h := sha3.NewLegacyKeccak256()
 	h.Write([]byte(lower))
@@ -63,8 +64,8 @@ func checksummed(lower string) string {
 	return string(mixed)
 }
 
-// SolanaAddress accepts base58 of exactly 32 bytes and keeps the case. The system program (32
-// zero bytes) is the zero address.
+// SolanaAddress checks that a text is base58 of exactly 32 bytes, and returns it unchanged. It
+// returns ErrZero for 32 zero bytes, the address of the system program.
 func SolanaAddress(raw string) (string, error) {
 	b, ok := Base58(raw)
 	if !ok || len(b) != 32 {
@@ -76,12 +77,12 @@ func SolanaAddress(raw string) (string, error) {
 	return raw, nil
 }
 
-// SameAddress compares two addresses as wallets do: EVM addresses without regard to case,
-// others byte by byte.
+// SameAddress reports whether two addresses are equal. The case of letters does not matter in
+// texts that begin with 0x.
 func SameAddress(a, b string) bool { return FoldAddress(a) == FoldAddress(b) }
 
-// FoldAddress returns the form that SameAddress compares: lower case for a text that begins
-// with 0x, others unchanged.
+// FoldAddress returns the form that SameAddress compares: a text that begins with 0x in lower
+// case, any other text unchanged.
 func FoldAddress(a string) string {
 	if strings.HasPrefix(a, "0x") || strings.HasPrefix(a, "0X") {
 		return strings.ToLower(a)
@@ -91,13 +92,13 @@ func FoldAddress(a string) string {
 
 const base58Alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
-// Base58 decodes the Bitcoin alphabet. It refuses empty texts and texts longer than MaxBase58,
-// because decoding takes quadratic time.
+// Base58 decodes base58 with the Bitcoin alphabet. It refuses empty texts and texts longer than
+// MaxBase58, because decoding takes quadratic time.
 func Base58(text string) ([]byte, bool) {
 	if text == "" || len(text) > MaxBase58 {
 		return nil, false
 	}
-	var little []byte // the number, least significant byte first
+	var little []byte // the decoded bytes in reverse order, without leading zeros
 	zeros := 0
 	for i := range len(text) {
 		digit := strings.IndexByte(base58Alphabet, text[i])

@@ -11,11 +11,11 @@ var (
 	maxUnits    = new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 256), big.NewInt(1))
 )
 
-// UnitsAllowed says which texts Units accepts, for error texts.
+// UnitsAllowed is the end of an error message: it states which texts Units accepts.
 const UnitsAllowed = "must be a whole number in decimal digits without leading zeros, at most 2^256-1"
 
-// Units reads an amount in a token's smallest units: decimal digits without sign or leading
-// zero, at most 2^256-1.
+// Units parses an amount in a token's smallest units: decimal digits without sign or leading
+// zeros, at most 2^256-1.
 func Units(text string) (*big.Int, error) {
 	if len(text) > MaxUnits || !isWhole(text) {
 		return nil, ErrAmount
@@ -37,14 +37,15 @@ func isWhole(text string) bool {
 	return text != "" && (text[0] != '0' || len(text) == 1)
 }
 
-// Scale returns units / 10^decimals exactly. decimals is 0 to 36.
+// Scale returns units / 10^decimals exactly. decimals must be 0 to 36.
 func Scale(units *big.Int, decimals int) *big.Rat {
 	power := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(decimals)), nil)
 	return new(big.Rat).SetFrac(units, power)
 }
 
-// Decimal returns the exact value of a JSON number literal. For literals longer than 40
-// characters, and for exponents that would need huge rationals, it returns ErrAmount.
+// Decimal returns the exact value of a JSON number literal. It returns ErrAmount for a literal of
+// more than MaxDecimal characters, and for an exponent beyond MaxExponent, whose value would need
+// much memory.
 func Decimal(literal string) (*big.Rat, error) {
 	if len(literal) > MaxDecimal || !decimalForm(literal) {
 		return nil, ErrAmount
@@ -62,8 +63,9 @@ func Decimal(literal string) (*big.Rat, error) {
 	return r, nil
 }
 
-// Float returns the exact value of the shortest decimal that reads back as f: the number that
-// was written, not the nearest binary fraction. f must be finite.
+// Float returns the exact value of the shortest decimal that parses to f. This is the number that
+// the caller wrote (if it had at most 15 digits), not the nearest binary fraction. f must be
+// finite.
 func Float(f float64) *big.Rat {
 	r, ok := new(big.Rat).SetString(strconv.FormatFloat(f, 'e', -1, 64))
 	if !ok {
@@ -72,8 +74,9 @@ func Float(f float64) *big.Rat {
 	return r
 }
 
-// DecimalString returns the decimal form of a rational without exponent or trailing zeros: 5/2
-// is "2.5". A rational without finite decimal form is ErrAmount.
+// DecimalString returns the decimal form of a rational number, without exponent and trailing
+// zeros: 5/2 is "2.5". It returns ErrAmount for a number without a finite decimal form, such as
+// 1/3.
 func DecimalString(r *big.Rat) (string, error) {
 	digits, exact := r.FloatPrec()
 	if !exact {

@@ -16,31 +16,31 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// Bounds checks a struct against the json and jsonschema tags on its fields, from which the
-// published schema is made, too, so that the two cannot differ. The tags minLength, maxLength,
-// pattern, enum and format=date-time of strings are checked; minimum, maximum and
-// exclusiveMinimum of numbers; minItems and maxItems of lists. The other tags of a list apply
-// to its items. Members of maps and of free-form values are not checked.
+// Bounds checks a struct against the json and jsonschema tags of its fields. The published schema
+// is made from the same tags, so the check and the schema cannot differ. Bounds checks minLength,
+// maxLength, pattern, enum and format=date-time of strings; minimum, maximum and exclusiveMinimum
+// of numbers; minItems and maxItems of lists. The other tags of a list apply to its items. Bounds
+// does not check members of maps and of free-form values.
 //
 //	var bounds = normal.BoundsOf[Input]()
 //	if err := bounds.Check(in); err != nil { return Output{}, err }
 type Bounds[T any] struct{ root func() *shape }
 
-// shape holds the requirements of the tags of one type.
+// shape contains the requirements for values of one type, from the type and the tags of a field.
 type shape struct {
 	fields               []field        // of a struct
 	items                *shape         // of a list
-	required             bool           // the member has no omitempty
-	minLength, maxLength int            // code points
-	minItems, maxItems   int            //
-	minimum, maximum     float64        //
-	exclusive            bool           // the minimum itself is refused
-	enum                 []string       //
-	pattern              *regexp.Regexp //
-	dateTime             bool           //
+	required             bool           // the json tag has neither omitempty nor omitzero
+	minLength, maxLength int            // of a string, in code points
+	minItems, maxItems   int            // of a list
+	minimum, maximum     float64        // of a number
+	exclusive            bool           // minimum is an exclusive limit
+	enum                 []string       // allowed strings; nil allows every string
+	pattern              *regexp.Regexp // of a string; nil allows every string
+	dateTime             bool           // the string must be an RFC 3339 time
 }
 
-// freeForm is the type of values that stay JSON text.
+// freeForm is the type of members that may be any JSON value.
 var freeForm = reflect.TypeFor[jsontext.Value]()
 
 type field struct {
@@ -50,33 +50,32 @@ type field struct {
 	shape    *shape
 }
 
-// BoundsOf reads the tags of T at the first check, so that a program that judges one command
-// does not wait for the bounds of every service. T must be one of our own input types. A tag
-// that cannot be parsed is a mistake in our code and panics at the first check, which a test
-// makes.
+// BoundsOf returns the bounds of an input type T. It reads the tags at the first Check, because
+// the coding-agent guard judges one command per start and must not read the tags of every service.
+// If a tag cannot be parsed, the first Check panics; the tests call Check for every type.
 func BoundsOf[T any]() Bounds[T] {
 	return Bounds[T]{sync.OnceValue(func() *shape { return shapeOf(reflect.TypeFor[T](), "", true) })}
 }
 
-// Check returns nil or an *Error for the first member, in the order of the fields, that
-// violates its tags: missing_field, out_of_range, too_long, too_many_items, invalid_enum,
+// Check returns nil, or an *Error for the first member, in the order of the fields, that violates
+// its tags. The codes are missing_field, out_of_range, too_long, too_many_items, invalid_enum and
 // invalid_date.
 func (b Bounds[T]) Check(v T) error {
 	r := b.root().check(reflect.ValueOf(&v).Elem())
 	if r == nil {
 		return nil
 	}
-	name := strings.ReplaceAll(strings.TrimPrefix(r.path, "/"), "/", ".") // the form of error texts: "payment.method is missing"
+	name := strings.ReplaceAll(strings.TrimPrefix(r.path, "/"), "/", ".") // the name as error texts contain it: "payment.method is required"
 	return policy.Refuse(r.code, r.path, name+" "+r.clause)
 }
 
-// refusal says why a member is refused. Its path is built while returning from it, because
-// nearly every member is accepted.
+// refusal is the reason why a member is refused. Its path is built while check returns, so that
+// accepted members cost nothing.
 type refusal struct{ path, code, clause string }
 
 func refuse(code, clause string) *refusal { return &refusal{code: code, clause: clause} }
 
-// under returns the refusal seen from the object or the list that contains the member.
+// under adds the name of the containing member, or the index in a list, to the front of the path.
 func (r *refusal) under(member string) *refusal {
 	r.path = "/" + member + r.path
 	return r
@@ -111,7 +110,7 @@ func shapeOf(t reflect.Type, tag string, required bool) *shape {
 	return s
 }
 
-// splitTag splits at commas that are not escaped by a backslash.
+// splitTag splits a tag at its commas, except at commas after a backslash.
 func splitTag(tag string) []string {
 	const escaped = "\x00"
 	parts := strings.Split(strings.ReplaceAll(tag, `\,`, escaped), ",")

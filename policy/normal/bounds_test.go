@@ -76,7 +76,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// A tag nobody can read is found by the first check.
+// A tag that cannot be parsed makes the first check panic.
 func TestBoundsPanicOnABrokenTag(t *testing.T) {
 	for name, broken := range map[string]func(){
 		"integer": func() {

@@ -10,18 +10,18 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// hostProfile maps names as browsers do (UTS 46, non-transitional), and then allows only
-// letters, digits, hyphens and DNS lengths. idna.Lookup would accept "a..b" and labels of 64
-// characters.
+// hostProfile maps names as browsers do (UTS 46, non-transitional). It then accepts only letters,
+// digits, hyphens and DNS lengths; idna.Lookup would accept "a..b" and labels of 64 characters.
 var hostProfile = idna.New(
 	idna.MapForLookup(), idna.BidiRule(), idna.StrictDomainName(true),
 	idna.VerifyDNSLength(true), idna.Transitional(false),
 )
 
-// Host returns the normal form of a host name or address in a URL: lower-case A-labels without
-// a trailing dot, dotted IPv4, or IPv6 in brackets (an IPv4 address mapped into IPv6 becomes
-// the IPv4 address). A host that ends in a number and is not a dotted IPv4 address is refused,
-// because some readers take "127.1" and "2130706433" for names and others for addresses.
+// Host returns the normal form of a host in a URL: a lower-case ASCII name (A-labels) without a
+// trailing dot, a dotted IPv4 address, or an IPv6 address in brackets. It returns an IPv4 address
+// that is mapped into IPv6 as IPv4. It refuses a host that ends in a number and is not a dotted
+// IPv4 address, because some programs read "127.1" and "2130706433" as names and others as
+// addresses.
 func Host(raw string) (string, error) {
 	host, err := host(raw)
 	if err == nil && endsInNumber(host) && !isIPv4(host) {
@@ -30,7 +30,7 @@ func Host(raw string) (string, error) {
 	return host, err
 }
 
-// host is Host, but it keeps numeric forms for callers that judge them (LegacyIPv4).
+// host is like Host, but accepts numeric forms such as "127.1", which LegacyIPv4 reads.
 func host(raw string) (string, error) {
 	if inner, ok := strings.CutPrefix(raw, "["); ok {
 		inner, ok = strings.CutSuffix(inner, "]")
@@ -43,7 +43,7 @@ func host(raw string) (string, error) {
 		}
 		return "[" + addr.String() + "]", nil
 	}
-	// Check the length before IDNA, whose work is not limited otherwise.
+	// Check the length before the call of IDNA, which takes time for any length.
 	if len(raw) > 4*MaxHost || !utf8.ValidString(raw) {
 		return "", ErrHost
 	}
@@ -51,7 +51,7 @@ func host(raw string) (string, error) {
 	if err != nil || name == "" || len(name) > MaxHost || strings.HasSuffix(name, ".") {
 		return "", ErrHost
 	}
-	// "xn--" labels must decode to a name that encodes to the same label.
+	// An "xn--" label must decode to a name that encodes to the same label.
 	if again, err := hostProfile.ToASCII(name); err != nil || again != name {
 		return "", ErrHost
 	}
@@ -63,8 +63,8 @@ func isIPv4(host string) bool {
 	return err == nil && addr.Is4()
 }
 
-// endsInNumber implements the test of the WHATWG URL standard: the last label consists of
-// digits or is a hexadecimal number.
+// endsInNumber implements the "ends in a number" test of the WHATWG URL standard: the last label
+// consists of digits, or is a hexadecimal number.
 func endsInNumber(host string) bool {
 	if strings.HasPrefix(host, "[") {
 		return false
@@ -74,9 +74,9 @@ func endsInNumber(host string) bool {
 	return ok || (last != "" && strings.Trim(last, "0123456789") == "")
 }
 
-// LegacyIPv4 reads the forms that inet_aton accepts and URL parsers treat differently: one to
-// four decimal, octal (0…) or hexadecimal (0x…) parts, the last of which fills the remaining
-// bytes. "127.1", "0x7f000001" and "017700000001" are 127.0.0.1.
+// LegacyIPv4 parses the IPv4 forms of inet_aton, which URL parsers treat differently: one to four
+// decimal, octal (0…) or hexadecimal (0x…) parts. The last part fills the remaining bytes:
+// "127.1", "0x7f000001" and "017700000001" are 127.0.0.1.
 func LegacyIPv4(host string) (netip.Addr, bool) {
 	parts := strings.Split(host, ".")
 	if len(parts) > 4 {
@@ -106,7 +106,7 @@ func legacyNumber(text string) (uint64, bool) {
 	case strings.HasPrefix(text, "0x") || strings.HasPrefix(text, "0X"):
 		base, digits = 16, text[2:]
 		if digits == "" {
-			return 0, true // parsers derived from inet_aton read "0x" as zero
+			return 0, true // parsers that are derived from inet_aton read "0x" as zero
 		}
 	case len(text) > 1 && text[0] == '0':
 		base, digits = 8, text[1:]
@@ -118,7 +118,8 @@ func legacyNumber(text string) (uint64, bool) {
 	return n, err == nil
 }
 
-// addrOf returns the IP address of a normal host, also in legacy forms.
+// addrOf returns the IP address of a normal host. It also reads legacy forms. ok is false for a
+// name.
 func addrOf(host string) (netip.Addr, bool) {
 	addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
 	if err == nil {
@@ -127,15 +128,16 @@ func addrOf(host string) (netip.Addr, bool) {
 	return LegacyIPv4(host)
 }
 
-// specialPurpose are addresses that are not on the public internet: shared addresses in
-// provider networks (RFC 6598), protocol assignments, tests of network devices, reserved
-// addresses, Azure's service inside each machine, and the prefixes of translators to IPv4 (RFC
-// 8215, and ::ffff:0:a.b.c.d of RFC 2765), whose targets depend on the network.
+// specialPurpose lists networks that are not part of the public internet: shared addresses in
+// provider networks (RFC 6598), protocol assignments, benchmark tests, reserved addresses, Azure's
+// virtual host service, and the prefixes of translators to IPv4 (RFC 8215, and ::ffff:0:a.b.c.d of
+// RFC 2765), whose targets depend on the local network.
 var specialPurpose = []netip.Prefix{netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
 	netip.MustParsePrefix("240.0.0.0/4"), netip.MustParsePrefix("168.63.129.16/32"),
 	netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("::ffff:0:0:0/96")}
 
-// IsLoopback reports whether a normal host is this machine.
+// IsLoopback reports whether a normal host is a loopback address, localhost, or a name below
+// localhost.
 func IsLoopback(host string) bool {
 	if addr, ok := addrOf(host); ok {
 		return addr.IsLoopback()
@@ -143,12 +145,12 @@ func IsLoopback(host string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
-// IsPrivate reports whether a normal host is not on the public internet: loopback, RFC 1918,
-// link-local (with cloud metadata at 169.254.169.254), unique local, shared and unspecified
-// addresses in any notation, addresses that embed such an IPv4 address (NAT64, 6to4),
-// multicast, names that private networks use, and names of the public DNS that resolve to such
-// an address (privateName). It is also true for a name that ends in a number, which no public
-// DNS contains.
+// IsPrivate reports whether a normal host is not on the public internet. This is true for
+// loopback, RFC 1918, link-local (including cloud metadata at 169.254.169.254), unique local,
+// shared, multicast and unspecified addresses in any notation, and for IPv6 addresses that embed
+// such an IPv4 address (NAT64, 6to4). It is true for names of private networks and for names of
+// the public DNS that resolve to such an address (privateName). It is also true for a name that
+// ends in a number, because the public DNS has no such names.
 func IsPrivate(host string) bool {
 	addr, ok := addrOf(host)
 	if !ok {
@@ -166,7 +168,7 @@ func isPrivateAddr(addr netip.Addr) bool {
 		slices.ContainsFunc(specialPurpose, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// embeddedIPv4 returns the IPv4 address inside 64:ff9b::/96, ::/96 and 2002::/16.
+// embeddedIPv4 returns the IPv4 address in an address of 64:ff9b::/96, ::/96 or 2002::/16.
 func embeddedIPv4(addr netip.Addr) (netip.Addr, bool) {
 	if !addr.Is6() {
 		return addr, false
@@ -185,13 +187,13 @@ func embeddedIPv4(addr netip.Addr) (netip.Addr, bool) {
 // HostEntry is one entry of an allow or block list: a host, or every host below a domain
 // ("*.h"), each with or without a port. The zero value matches nothing.
 type HostEntry struct {
-	Host     string // normal form, without "*."
-	Wildcard bool   // one or more labels below Host, not Host itself
-	Port     int    // 0: the default port of the scheme
+	Host     string // in normal form, without "*."
+	Wildcard bool   // matches names with one or more labels before Host, but not Host itself
+	Port     int    // 0 means the default port of the scheme
 }
 
-// ParseHostEntry reads "h", "*.h", "h:p" and "*.h:p". It refuses URLs, ports outside 1 to
-// 65535, and wildcards in other positions.
+// ParseHostEntry parses "h", "*.h", "h:p" and "*.h:p". It refuses URLs, ports outside 1 to 65535,
+// and a wildcard that is not at the front.
 func ParseHostEntry(raw string) (HostEntry, error) {
 	var e HostEntry
 	name, port, ok := cutPort(raw)
@@ -209,8 +211,8 @@ func ParseHostEntry(raw string) (HostEntry, error) {
 	return e, nil
 }
 
-// NormalHostEntry reads an entry whose host is in normal form. It does not normalize: an entry
-// in another form matches nothing.
+// NormalHostEntry parses an entry that is already in normal form. It does not normalize the host,
+// so an entry that is not in normal form matches nothing.
 func NormalHostEntry(text string) (HostEntry, error) {
 	name, port, ok := cutPort(text)
 	if !ok {
@@ -220,7 +222,7 @@ func NormalHostEntry(text string) (HostEntry, error) {
 	return HostEntry{host, wildcard, port}, nil
 }
 
-// cutPort splits "host:port". port is 0 if there is none.
+// cutPort splits "host:port". port is 0 if there is no port; ok is false if the port is not valid.
 func cutPort(raw string) (host string, port int, ok bool) {
 	colon := strings.LastIndexByte(raw, ':')
 	if colon < 0 || strings.HasSuffix(raw, "]") {
@@ -230,7 +232,7 @@ func cutPort(raw string) (host string, port int, ok bool) {
 	return raw[:colon], port, ok
 }
 
-// parsePort reads 1 to 65535, also with leading zeros.
+// parsePort parses a port from 1 to 65535. Leading zeros are allowed.
 func parsePort(text string) (int, bool) {
 	digits := strings.TrimLeft(text, "0")
 	if digits == "" || len(digits) > 5 || strings.Trim(digits, "0123456789") != "" {
@@ -240,7 +242,8 @@ func parsePort(text string) (int, bool) {
 	return port, err == nil && port <= maxPort
 }
 
-// Allows reports whether the entry, in an allow list, covers the URL's host and port.
+// Allows reports whether the entry, in an allow list, allows a URL: the host must match, and the
+// port must be the entry's port, or the default of the scheme if the entry has none.
 func (e HostEntry) Allows(u URL) bool {
 	if e.Port == 0 && u.Port != defaultPort(u.Scheme) || e.Port != 0 && e.Port != u.Port {
 		return false
@@ -248,11 +251,12 @@ func (e HostEntry) Allows(u URL) bool {
 	return e.covers(u.Host, false)
 }
 
-// Blocks reports whether the entry, in a block list, covers the URL's host. A blocked host
-// covers every subdomain and every port; "*.h" does not cover h itself.
+// Blocks reports whether the entry, in a block list, blocks a URL. An entry "h" blocks h and every
+// subdomain; "*.h" does not block h itself. Ports do not matter.
 func (e HostEntry) Blocks(u URL) bool { return e.covers(u.Host, true) }
 
-// Matches reports whether the entry names the URL's host, and its port if the entry has one.
+// Matches reports whether the host of a URL matches the entry, and also the port, if the entry has
+// one.
 func (e HostEntry) Matches(u URL) bool {
 	return (e.Port == 0 || e.Port == u.Port) && e.covers(u.Host, false)
 }
@@ -267,7 +271,7 @@ func (e HostEntry) covers(host string, below bool) bool {
 	return (e.Wildcard || below) && IsBelow(host, e.Host)
 }
 
-// IsBelow reports whether a normal host is a subdomain of another.
+// IsBelow reports whether a normal host is a subdomain of parent.
 func IsBelow(host, parent string) bool {
 	labels, ok := strings.CutSuffix(host, parent)
 	return ok && strings.HasSuffix(labels, ".")

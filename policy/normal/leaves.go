@@ -10,23 +10,24 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Leaf is one text in a free-form value. It is valid only until the next one.
+// Leaf is one text in a JSON value. It is valid only until the iteration continues.
 type Leaf struct {
-	Name string // the name of its member; empty for the name of a member
-	Text string // for a number, its digits
+	Name string // name of the member with this value; empty if Text is itself a member name
+	Text string // a string, a member name, or the digits of a number
 
-	steps []step // the path to it
+	steps []step // the path from the top of the value
 }
 
-// step is one member of an object, or one item of a list if index is not negative.
+// step is one step of a path: a member of an object, or an item of a list if index is not
+// negative.
 type step struct {
 	name  string
 	index int
 }
 
-// Leaves lists every text in a JSON value that canon.Check has accepted: strings, the digits of
-// numbers, and member names, each before its contents. It builds no values, so the cost is
-// linear in the length of the text, however deeply it is nested.
+// Leaves iterates over every text in a JSON value that canon.Check has accepted: strings, the
+// digits of numbers, and member names, each before its value. It builds no values, so its cost is
+// linear in the length of the text for any nesting.
 func Leaves(text jsontext.Value) iter.Seq[Leaf] {
 	return func(yield func(Leaf) bool) {
 		r := leafReader{dec: jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true)), yield: yield}
@@ -40,7 +41,8 @@ type leafReader struct {
 	steps []step
 }
 
-// read reads the next value, with the name of its member, and reports whether to continue.
+// read reads the next value, which is the value of the member name. It reports whether to
+// continue.
 func (r *leafReader) read(name string) bool {
 	token, err := r.dec.ReadToken()
 	if err != nil {
@@ -81,10 +83,10 @@ func (r *leafReader) readWithin(name string, isObject bool) bool {
 	}
 }
 
-// digits returns the digits of a number, without an exponent.
+// digits returns a number in decimal digits, without an exponent.
 func digits(token jsontext.Token) string {
 	text := token.String()
-	for i := range len(text) { // most numbers have a few digits
+	for i := range len(text) { // cheap, because most numbers are short
 		if text[i] == 'e' || text[i] == 'E' {
 			if x, err := token.Float(); err == nil {
 				return strconv.FormatFloat(x, 'f', -1, 64)
@@ -95,9 +97,9 @@ func digits(token jsontext.Token) string {
 	return text
 }
 
-// Pointer returns the JSON pointer of the leaf, after a prefix. It ends before the first name
-// that could not be a member name of a contract or that passes refuses, so that names invented
-// by the caller are not repeated.
+// Pointer returns prefix with the JSON pointer of the leaf after it. It stops before the first
+// name that could not be a member name of a contract, or for which passes returns false, so that
+// an answer does not repeat names that the caller invented.
 func (l Leaf) Pointer(prefix string, passes func(name string) bool) string {
 	for _, s := range l.steps {
 		part := s.name

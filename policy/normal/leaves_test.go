@@ -20,8 +20,8 @@ func TestLeaves(t *testing.T) {
 	}
 }
 
-// A pointer ends before the first name that a caller may have made up, or that is
-// not to be shown.
+// Pointer stops before a name that the caller may have invented, and before a name that passes
+// refuses.
 func TestLeafPointers(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"a":{"b":"x"}}`:      "/a/b",
@@ -38,7 +38,7 @@ func TestLeafPointers(t *testing.T) {
 	}
 }
 
-// One who stops looking gets no more.
+// Leaves stops when the caller ends the loop.
 func TestLeavesStop(t *testing.T) {
 	seen := 0
 	for range normal.Leaves([]byte(`{"a":[1,2,{"b":3}],"c":4}`)) {

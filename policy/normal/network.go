@@ -4,9 +4,9 @@ import (
 	"strings"
 )
 
-// aliases are the names that x402 clients use for CAIP-2 networks: every name of x402 version 1
-// (EVM_NETWORK_CHAIN_ID_MAP of @x402/evm), with the chain ids of chainlist and the Solana
-// genesis hashes.
+// aliases maps the names that x402 clients use to CAIP-2 names. It contains every network of x402
+// version 1 (EVM_NETWORK_CHAIN_ID_MAP of @x402/evm), with the chain ids of chainlist, and Solana
+// by its genesis hashes.
 var aliases = map[string]string{
 	"base":               "eip155:8453",
 	"base-sepolia":       "eip155:84532",
@@ -37,8 +37,8 @@ var aliases = map[string]string{
 	"solana-devnet":      "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1",
 }
 
-// usdc are Circle's native USDC contracts, in normal form. Each has 6 decimals
-// and is pegged to the US dollar.
+// usdc maps networks to Circle's native USDC contract, in normal form. Each contract has 6
+// decimals and is pegged to the US dollar.
 var usdc = map[string]string{
 	"eip155:8453":  "0x833589fcd6edb6e08f4c7c32d4f71b54bda02913",
 	"eip155:84532": "0x036cbd53842c5426634e7929541ec2318f3dcf7e",
@@ -50,12 +50,12 @@ var usdc = map[string]string{
 	"solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp": "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v",
 }
 
-// USDCDecimals is the number of decimals of every contract in the table.
+// USDCDecimals is the number of decimals of every contract in usdc.
 const USDCDecimals = 6
 
 var testnets = map[string]bool{
 	"eip155:84532": true, "eip155:43113": true, "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1": true,
-	// Other test networks that x402 facilitators serve.
+	// test networks without an alias for clients, which x402 facilitators serve
 	"eip155:1328": true, "eip155:11124": true, "eip155:2201": true, "eip155:324705682": true,
 	"eip155:11155111": true, "eip155:80002": true, "eip155:421614": true, "eip155:11155420": true,
 	"solana:4uhcVJyU9pJkvQyS88uRDiswHXSCkY3z": true,
@@ -63,7 +63,7 @@ var testnets = map[string]bool{
 
 var caip2 = Pattern(`^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$`)
 
-// Network returns the CAIP-2 name of an alias (exact case), and any other text unchanged.
+// Network returns the CAIP-2 name for an alias, whose case matters, and any other text unchanged.
 func Network(name string) string {
 	if id, ok := aliases[name]; ok {
 		return id
@@ -71,8 +71,8 @@ func Network(name string) string {
 	return name
 }
 
-// IsNetwork reports whether a text is an alias or has the form of a CAIP-2 name. An eip155
-// chain id has no leading zero.
+// IsNetwork reports whether a text is an alias, or has the form of a CAIP-2 name. An eip155 chain
+// id must not have leading zeros.
 func IsNetwork(name string) bool {
 	id := Network(name)
 	if len(id) > MaxCAIP2 || !caip2(id) {
@@ -82,24 +82,24 @@ func IsNetwork(name string) bool {
 	return !evm || chain[0] != '0' && strings.Trim(chain, "0123456789") == ""
 }
 
-// IsTestnet reports whether the assets of a network are known to have no value.
+// IsTestnet reports whether a network is a known test network, whose assets have no value.
 func IsTestnet(name string) bool { return testnets[Network(name)] }
 
-// IsEVM reports whether a network belongs to the EVM family, which decides the form of its
-// addresses.
+// IsEVM reports whether a network, given by alias or CAIP-2 name, belongs to the EVM family.
 func IsEVM(network string) bool { return strings.HasPrefix(Network(network), "eip155:") }
 
-// IsSolana reports whether a network belongs to the Solana family.
+// IsSolana reports whether a network, given by alias or CAIP-2 name, belongs to the Solana family.
 func IsSolana(network string) bool { return strings.HasPrefix(Network(network), "solana:") }
 
-// USDC returns the normal address of the network's USDC contract, if known.
+// USDC returns the normal form of the address of the network's USDC contract. ok is false if none
+// is known.
 func USDC(network string) (string, bool) {
 	address, ok := usdc[Network(network)]
 	return address, ok
 }
 
-// IsUSDC reports whether an asset is USDC on that network: its contract, or the symbol "USDC".
-// Without a network, any contract of the table counts.
+// IsUSDC reports whether an asset is USDC on a network: the known contract, or the symbol "USDC".
+// If network is empty, it accepts the contract of any network.
 func IsUSDC(network, asset string) bool {
 	if asset == "USDC" {
 		return true
@@ -116,12 +116,11 @@ func IsUSDC(network, asset string) bool {
 	return false
 }
 
-// NetworkName returns the name that people use for a CAIP-2 network. It returns an empty text for a
-// network that has none.
+// NetworkName returns the alias of a CAIP-2 network, or "" if it has none.
 func NetworkName(caip2 string) string {
 	name := ""
 	for alias, id := range aliases {
-		if id == caip2 && (name == "" || alias < name) { // of several names the first by the alphabet
+		if id == caip2 && (name == "" || alias < name) { // of several aliases, use the first in alphabetical order
 			name = alias
 		}
 	}

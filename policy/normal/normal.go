@@ -1,7 +1,7 @@
-// Package normal converts what callers write in many ways to the one form in which countersign
-// compares, binds and hashes it: URLs, hosts, networks, addresses, token amounts, timestamps.
-// Every function is pure and total: for any text it returns a value or an error, in time linear
-// in the length of the text.
+// Package normal converts values that callers may write in several ways to the one form that
+// countersign compares, binds and hashes: URLs, hosts, networks, addresses, token amounts and
+// timestamps. Every function is pure and total: for any text it returns a value or an error, in
+// time linear in the length of the text.
 //
 // The forms, with an example each:
 //
@@ -12,18 +12,18 @@
 //	amount     250000 units of 6 decimals         0.25
 //	timestamp  2026-01-02T03:04:05+01:00          a time.Time
 //
-// Two values are equal if and only if their normal forms are the same bytes. A value without
-// normal form is an error, never a guess: a guard and a wallet that guess differently would
-// approve one thing and pay another.
+// Two values are equal if and only if their normal forms are the same bytes. A value without a
+// normal form is an error, never a guess: if this package and a wallet guessed differently, the
+// package would approve one payment and the wallet would make another.
 //
 // The package also checks structs against their own jsonschema tags (Bounds), so that a service
-// called directly refuses what its schema refuses.
+// that is called directly refuses the same requests as its schema.
 package normal
 
 import "errors"
 
-// The reasons why a text has no normal form. Callers do not branch on them; they differ so that
-// tests can check which rule refused.
+// Reasons why a text has no normal form. Callers do not branch on them. They differ so that tests
+// can check which rule refused a text.
 var (
 	ErrURL       = errors.New("not a valid absolute URL")
 	ErrHost      = errors.New("not a valid host")

@@ -208,7 +208,7 @@ func TestNetworks(t *testing.T) {
 	}
 }
 
-// Every address of the USDC table satisfies its own normal form.
+// Every address in the USDC table is in normal form.
 func TestUSDCTable(t *testing.T) {
 	for _, network := range []string{"base", "base-sepolia", "ethereum", "polygon", "arbitrum", "optimism", "avalanche", "solana"} {
 		contract, ok := normal.USDC(network)
@@ -224,7 +224,7 @@ func TestAddresses(t *testing.T) {
 		network, in, want string
 		err               error
 	}{
-		// The mixed-case vectors of EIP-55 itself.
+		// the mixed-case test vectors of EIP-55
 		{"base", "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", lower, nil},
 		{"base", "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359", "0xfb6916095ca1df60bb79ce92ce3ea74c37c5d359", nil},
 		{"base", "0xdbF03B407c01E7cD3CBea99509d93f8DDDC8C6FB", "0xdbf03b407c01e7cd3cbea99509d93f8dddc8c6fb", nil},
@@ -257,7 +257,7 @@ func TestAddresses(t *testing.T) {
 
 func TestBase58(t *testing.T) {
 	for text, want := range map[string]string{
-		"2NEpo7TZRRrLZSi2U": "Hello World!", // draft-msporny-base58
+		"2NEpo7TZRRrLZSi2U": "Hello World!", // test vector of draft-msporny-base58
 		"1":                 "\x00", "11112": "\x00\x00\x00\x00\x01", "111": "\x00\x00\x00",
 	} {
 		if got, ok := normal.Base58(text); !ok || string(got) != want {
@@ -357,7 +357,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// The normal form of a normal form is itself.
+// A URL in normal form does not change if it is normalized again.
 func TestNormalFormsAreFixedPoints(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		raw := rapid.StringMatching(`[a-zA-Z]{2,5}://([a-z]+@)?[a-zA-Z0-9.ßа-я-]{1,12}(:[0-9]{1,6})?(/[a-zA-Z0-9%.~é-]{0,6}){0,3}(\?[a-z=&]{0,6})?(#x)?`).Draw(t, "url")

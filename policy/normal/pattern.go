@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// Pattern tells whether a text matches a regular expression, which is compiled when a
-// text is first held against it: a program that judges one command must not wait for
-// the forms of everything else. The expression is ours; one that does not parse panics.
+// Pattern returns a function that reports whether a text matches a regular expression. It compiles
+// the expression at the first call, because the coding-agent guard judges one command per start
+// and must not compile every expression of the program. An invalid expression panics.
 func Pattern(expression string) func(text string) bool {
 	compiled := sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 	return func(text string) bool { return compiled().MatchString(text) }

@@ -7,12 +7,11 @@ import (
 	"github.com/countersign/countersign/policy/secrets"
 )
 
-// The recognisers below read by hand and not by regular expression: texts come a
-// megabyte at a time, and a bounded repetition in the middle of an expression costs
-// a microsecond per byte. Each looks for a literal first and then reads at most once
-// over what follows.
+// The functions below search for personal data without regular expressions. Texts may have a
+// megabyte, and a bounded repetition in the middle of an expression costs a microsecond per byte.
+// Each function first searches for a literal, and then reads the bytes near it at most once.
 
-// found reports whether accept takes some occurrence of a literal.
+// found reports whether accept returns true for the position of some occurrence of literal.
 func found(text, literal string, accept func(at int) bool) bool {
 	for from := 0; ; {
 		at := strings.Index(text[from:], literal)
@@ -31,7 +30,7 @@ func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
 func isLower(c byte) bool { return c >= 'a' && c <= 'z' }
 func isAlnum(c byte) bool { return isDigit(c) || isUpper(c) || isLower(c) }
 
-// run is how many bytes at the start of a text satisfy is, at most limit.
+// run returns the number of bytes, at most limit, at the start of text for which is returns true.
 func run(text string, limit int, is func(byte) bool) int {
 	n := 0
 	for n < len(text) && n < limit && is(text[n]) {
@@ -40,7 +39,8 @@ func run(text string, limit int, is func(byte) bool) int {
 	return n
 }
 
-// PersonalDataKind says what personal data a text holds, or "".
+// PersonalDataKind returns which kind of personal data a text contains, for example "e-mail
+// address", or "" if none is found.
 func PersonalDataKind(text string) string {
 	const shortest = len("a@b.cc")
 	if len(text) < shortest {
@@ -59,8 +59,9 @@ func PersonalDataKind(text string) string {
 	return ""
 }
 
-// isEmail reports whether an address stands around the at-sign: something before it,
-// and a name with a dot and a last label of letters behind it.
+// isEmail reports whether the at-sign at this position is part of an e-mail address: a character
+// of a local part precedes it, and a domain follows it that has a dot and whose last label begins
+// with two letters.
 func isEmail(text string, at int) bool {
 	if at == 0 || !isAlnum(text[at-1]) && strings.IndexByte("._%+-", text[at-1]) < 0 {
 		return false
@@ -75,8 +76,8 @@ func isEmail(text string, at int) bool {
 	return run(last, 2, func(c byte) bool { return isUpper(c) || isLower(c) }) == 2
 }
 
-// hasCard looks for 13 to 19 digits, alone or in groups with single spaces or
-// dashes, that begin like a card's and satisfy the Luhn check.
+// hasCard reports whether a text contains a card number: 13 to 19 digits, possibly in groups with
+// single spaces or dashes between them, that begin with 3 to 6 and satisfy the Luhn check.
 func hasCard(text string) bool {
 	for i := 0; i < len(text); i++ {
 		if text[i] < '3' || text[i] > '6' || i > 0 && (isAlnum(text[i-1]) || text[i-1] == '_') {
@@ -89,10 +90,10 @@ func hasCard(text string) bool {
 	return false
 }
 
-// isCard reads each digit once: the sum of the Luhn check is kept for both ways of
-// doubling every second one, as the number turns out to be of even or odd length.
+// isCard reports whether a text begins with a card number. It reads each digit once and computes
+// two Luhn sums, because the length of the number, even or odd, decides which digits are doubled.
 func isCard(text string) bool {
-	var sums [2]int // with the digits at even, and at odd places doubled
+	var sums [2]int // Luhn sums with the digits at even positions doubled, and at odd positions
 	digits := 0
 	for i := 0; i < len(text) && digits <= 19; i++ {
 		switch c := text[i]; {
@@ -120,8 +121,9 @@ func doubled(digit int) int {
 	return 2 * digit
 }
 
-// isSSN reports whether ddd-dd-dddd stands around its first dash. Numbers that were
-// never given are none: area 000, 666, 9xx, group 00, serial 0000.
+// isSSN reports whether the dash at this position is the first dash of a social security number,
+// ddd-dd-dddd. It returns false for numbers that are never issued: area 000, 666 or 9xx, group 00,
+// serial 0000.
 func isSSN(text string, dash int) bool {
 	from, to := dash-3, dash+8
 	if from < 0 || to > len(text) || !sameShape(text[from:to], "000-00-0000") {
@@ -134,8 +136,8 @@ func isSSN(text string, dash int) bool {
 	return area != "000" && area != "666" && area[0] != '9' && group != "00" && serial != "0000"
 }
 
-// isPhone reports whether an international number of 8 to 15 digits stands behind
-// the plus, with at most two separators between digits.
+// isPhone reports whether an international phone number of 8 to 15 digits follows the plus at this
+// position. At most two separators may be between two digits.
 func isPhone(text string, plus int) bool {
 	if plus > 0 && strings.IndexByte(" \t\r\n\"'(=:;,", text[plus-1]) < 0 {
 		return false
@@ -159,8 +161,8 @@ func isPhone(text string, plus int) bool {
 	return digits >= 8 && digits <= 15
 }
 
-// Shown prepares a short text of the caller for a finding or a log line: nothing
-// that looks like a secret, nothing long.
+// Shown prepares a text of the caller for a finding or a log line. It masks a text that looks like
+// a secret, and cuts a long text.
 func Shown(text string) string {
 	if secrets.Kind("", text) != "" {
 		return "[masked]"
@@ -171,7 +173,8 @@ func Shown(text string) string {
 	return text
 }
 
-// MaskAddress shows the first six and the last four characters of an address.
+// MaskAddress returns the first six and the last four characters of an address, with "..." between
+// them. Of a text with at most ten characters it keeps the first two.
 func MaskAddress(address string) string {
 	runes := []rune(address)
 	if len(runes) <= 10 {

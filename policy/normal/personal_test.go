@@ -7,8 +7,8 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// A megabyte of texts made to be slow is read to its end: a scan that is not
-// linear would not come back within the test's time.
+// PersonalDataKind reads a megabyte of the slowest texts. If a search were not linear, the test
+// would run into its timeout.
 func TestTextsMadeToBeSlow(t *testing.T) {
 	for _, unit := range []string{"a.b@c-", "@", "+1 2 3 ", "4 1", "4111-", "1-"} {
 		text := strings.Repeat(unit, 1<<20/len(unit))
@@ -16,7 +16,7 @@ func TestTextsMadeToBeSlow(t *testing.T) {
 	}
 }
 
-// The shortest of each are long enough to be looked at.
+// PersonalDataKind finds personal data of the shortest possible form.
 func TestShortestPersonalData(t *testing.T) {
 	for text, want := range map[string]string{"a@b.cc": "e-mail address", "+12345678": "phone number", "536-22-1234": "social security number", "4222222222222": "card number",
 		"4111 1111 1111 1111": "card number", "4111111111111112": "", "3782-822463-10005": "card number", "4 111": ""} {
@@ -40,9 +40,9 @@ func TestPersonalDataKinds(t *testing.T) {
 		"write to ann@shop.example":    "e-mail address",
 		"5500 0000 0000 0004":          "card number",
 		"5500000000000005":             "",
-		"1763724600000":                "", // milliseconds: no card starts with 1
+		"1763724600000":                "", // a time in milliseconds; no card number begins with 1
 		"078-05-1120":                  "social security number",
-		"000-12-3456":                  "", // never given
+		"000-12-3456":                  "", // numbers of area 000 are never issued
 		"666-12-3456":                  "",
 		"123-00-4567":                  "",
 		"2026-11-21":                   "",

@@ -7,27 +7,31 @@ import (
 	"strings"
 )
 
-// A name of the public DNS can lead into a private network. There are two kinds. The
-// first writes the address in the name: 127.0.0.1.nip.io, 10-0-0-1.sslip.io. It is
-// recognised by the address, below any domain if the labels are the address, and below
-// a domain that is known to answer so anywhere in the name and in other notations. The
-// second always leads to this machine (localtest.me); such names have nothing in common
-// and are listed.
+// A name in the public DNS can resolve to an address in a private network. There are two kinds of
+// such names.
+//
+// The first kind contains the address: 127.0.0.1.nip.io, 10-0-0-1.sslip.io. Below a domain that is
+// known to resolve such names, the address may be anywhere in the name and in several notations.
+// Below any other domain, whole labels must be the address.
+//
+// The second kind always resolves to the local machine (localtest.me). Such names have nothing in
+// common, so they are listed.
 
 var (
-	// privateDomains are what private networks call themselves: RFC 6761, RFC 6762
-	// appendix G, RFC 8375, and the names that operating systems and clouds add.
+	// privateDomains are the domains of private networks: those of RFC 6761, RFC 6762 appendix G
+	// and RFC 8375, and those that operating systems and clouds use.
 	privateDomains = []string{"local", "internal", "localdomain", "localhost6", "ip6-localhost", "ip6-loopback", "home.arpa", "intranet", "private", "corp", "home", "lan", "metadata"}
 
-	// loopbackDomains resolve to 127.0.0.1 or ::1, with all names below them.
+	// loopbackDomains, and all names below them, resolve to 127.0.0.1 or ::1.
 	loopbackDomains = []string{"localtest.me", "lvh.me", "vcap.me", "lacolhost.com", "localho.st", "localh.st", "fuf.me", "local.gd", "yoogle.com", "ortkut.com", "feacebook.com", "42foo.com", "smackaho.st", "beweb.com", "ratchetlocal.com", "ulh.us",
 		"lndo.site", "ddev.site", "docksal.site", "traefik.me", "127-0-0-1.org.uk", "localdev.me", "localhost.direct", "spoofed.burpcollaborator.net", "bugbounty.dod.network"}
 
-	// wildcardDomains resolve to the address that is part of the name.
+	// Names below wildcardDomains resolve to the address that the name contains.
 	wildcardDomains = []string{"nip.io", "sslip.io", "xip.io", "xip.name", "local-ip.co", "local-ip.sh", "local-ip.medicmobile.org", "backname.io", "plex.direct", "direct.quickconnect.to", "1u.ms", "rbndr.us"}
 )
 
-// privateName reports whether a name, not an address, leads into a private network.
+// privateName reports whether a host name, not an address, belongs to a private network or
+// resolves to a private address.
 func privateName(host string) bool {
 	in := func(domain string) bool { return host == domain || IsBelow(host, domain) }
 	if slices.ContainsFunc(privateDomains, in) || slices.ContainsFunc(loopbackDomains, in) {
@@ -52,9 +56,9 @@ func privateName(host string) bool {
 	return false
 }
 
-// addressesIn are the addresses that a name in front of a wildcard domain may mean:
-// four decimal parts between dots or dashes, eight hexadecimal digits, or IPv6 with
-// dashes for colons.
+// addressesIn returns the addresses that the part of a name before a wildcard domain may mean:
+// four decimal numbers between dots or dashes, eight hexadecimal digits, or IPv6 with dashes
+// instead of colons.
 func addressesIn(name string) (found []netip.Addr) {
 	parts := strings.FieldsFunc(name, func(r rune) bool { return r == '.' || r == '-' })
 	for i, part := range parts {
@@ -75,7 +79,7 @@ func addressesIn(name string) (found []netip.Addr) {
 	return found
 }
 
-// dotted reads four decimal parts.
+// dotted parses an IPv4 address from its four decimal parts.
 func dotted(parts []string) (netip.Addr, bool) {
 	addr, err := netip.ParseAddr(strings.Join(parts, "."))
 	return addr, err == nil && addr.Is4()

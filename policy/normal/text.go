@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Text refuses white space at the ends, control characters, the line and paragraph separators
-// of Unicode (which only some readers treat as line ends), and characters that are invisible or
-// that reorder others. Prose (a purpose) may contain line breaks and tabs.
+// Text refuses a text with white space at an end, control characters, the line and paragraph
+// separators of Unicode (which only some programs treat as line ends), or characters that are
+// invisible or reorder others. If prose is true, line breaks and tabs are allowed.
 func Text(text string, prose bool) error {
 	first, _ := utf8.DecodeRuneInString(text)
 	last, _ := utf8.DecodeLastRuneInString(text)
@@ -27,11 +27,12 @@ func Text(text string, prose bool) error {
 	return nil
 }
 
-// isSpace reports white space as in ECMA-262: that of Unicode, and the byte order mark.
+// isSpace reports whether ECMA-262 treats a character as white space: Unicode white space except
+// U+0085, and the byte order mark.
 func isSpace(r rune) bool { return unicode.IsSpace(r) && r != 0x85 || r == 0xfeff }
 
-// Invisible reports whether a character is not displayed or changes the direction of others:
-// zero-width, bidi control, tag, and the soft hyphen.
+// Invisible reports whether a character is not displayed or changes the direction of text:
+// zero-width characters, bidirectional controls, tags and the soft hyphen.
 func Invisible(r rune) bool {
 	switch {
 	case r == 0xad, r == 0x61c, r == 0x180e, r == 0xfeff:
@@ -42,10 +43,10 @@ func Invisible(r rune) bool {
 	return 0xe0000 <= r && r <= 0xe007f
 }
 
-// Timestamp reads RFC 3339 with zone, to the nanosecond, of the years 1900 to 2199:
-// 2026-01-02T03:04:05Z or 2026-01-02T03:04:05.123+01:00. time.Parse alone would accept
-// single-digit hours, a comma and any number of fraction digits, and refuse the lower-case t
-// and z that RFC 3339 allows.
+// Timestamp parses an RFC 3339 time with a zone, of the years 1900 to 2199: 2026-01-02T03:04:05Z
+// or 2026-01-02T03:04:05.123+01:00. A fraction may have up to nine digits. time.Parse alone would
+// accept single-digit hours, a comma and any number of fraction digits, and refuse the lower-case
+// t and z that RFC 3339 allows.
 func Timestamp(text string) (time.Time, error) {
 	const layout = "2006-01-02T15:04:05"
 	text = strings.ToUpper(text)
@@ -70,7 +71,7 @@ func Timestamp(text string) (time.Time, error) {
 	return t.UTC(), nil
 }
 
-// fixedDigits reports whether text has digits exactly where the layout has them.
+// fixedDigits reports whether text has the form of a date and time without zone.
 func fixedDigits(text string) bool { return sameShape(text, "0000-00-00T00:00:00") }
 
 func fixedZone(zone string) bool {
@@ -90,7 +91,7 @@ func sameShape(text, shape string) bool {
 	return true
 }
 
-// IsASCII reports whether a text consists of ASCII characters.
+// IsASCII reports whether a text consists only of ASCII characters.
 func IsASCII(text string) bool {
 	for i := range len(text) {
 		if text[i] >= utf8.RuneSelf {
@@ -100,8 +101,8 @@ func IsASCII(text string) bool {
 	return true
 }
 
-// Hidden reports whether the character at i is invisible and not needed by its script. Needed
-// is a joiner between Arabic or Indic letters, or between two emoji.
+// Hidden reports whether the character at i is invisible and not needed for display. A joiner is
+// needed between Arabic or Indic letters, and between two emoji.
 func Hidden(runes []rune, i int) bool {
 	r := runes[i]
 	if r == 0x200c || r == 0x200d {
@@ -110,8 +111,8 @@ func Hidden(runes []rune, i int) bool {
 	return Invisible(r)
 }
 
-// joinsLetters reports whether a joiner is between letters of a script that needs it: Arabic
-// and the Indic scripts.
+// joinsLetters reports whether the joiner at i is between two letters of Arabic or an Indic
+// script, which need it.
 func joinsLetters(runes []rune, i int) bool {
 	return i > 0 && i+1 < len(runes) && needsJoiner(runes[i-1]) && needsJoiner(runes[i+1])
 }
@@ -121,8 +122,8 @@ func needsJoiner(r rune) bool {
 		unicode.Tamil, unicode.Telugu, unicode.Kannada, unicode.Malayalam, unicode.Sinhala)
 }
 
-// joinsEmoji reports whether a joiner is between two emoji. Variation selectors and skin tones
-// may precede it.
+// joinsEmoji reports whether the joiner at i is between two emoji. Variation selectors and skin
+// tones may precede the joiner.
 func joinsEmoji(runes []rune, i int) bool {
 	before := i - 1
 	for before >= 0 && (runes[before] == 0xfe0f || runes[before] >= 0x1f3fb && runes[before] <= 0x1f3ff) {

@@ -8,20 +8,20 @@ import (
 	"unicode/utf8"
 )
 
-// URL is an absolute URL in normal form, split into parts.
+// URL contains the parts of an absolute URL in normal form.
 type URL struct {
-	Scheme   string // lower case
-	Host     string // normal form; IPv6 in brackets
-	Port     int    // the effective port; 0 if the scheme has no default and the URL has no port
-	Path     string // as written, "/" if empty
-	Query    string // byte for byte, without "?"
-	HasQuery bool   // there is a "?", perhaps with nothing after it
-	UserInfo bool   // there was "user@" or "user:password@" before the host; never kept
-	Fragment bool   // there was "#…" at the end; never kept
-	IDN      bool   // the host was written with non-ASCII letters or has an xn-- label
+	Scheme   string // in lower case
+	Host     string // in normal form; IPv6 in brackets
+	Port     int    // the default of the scheme if the URL has no port; 0 if there is no default
+	Path     string // as written; "/" if empty
+	Query    string // as written, without "?"
+	HasQuery bool   // the URL has a "?", also if the query after it is empty
+	UserInfo bool   // the URL had "user@" or "user:password@" before the host, which was dropped
+	Fragment bool   // the URL had "#…" at the end, which was dropped
+	IDN      bool   // the host has non-ASCII letters or an "xn--" label
 }
 
-// String returns the normal form: no userinfo, no fragment, no default port.
+// String returns the URL in normal form: without userinfo, fragment and default port.
 func (u URL) String() string {
 	text := u.Scheme + "://" + u.Host
 	if u.Port != 0 && u.Port != defaultPort(u.Scheme) {
@@ -34,7 +34,7 @@ func (u URL) String() string {
 	return text
 }
 
-// Origin returns scheme, host and port, without path and query, which may contain secrets.
+// Origin returns scheme, host and port. It omits path and query, which may contain secrets.
 func (u URL) Origin() string {
 	u.Path, u.Query, u.HasQuery = "", "", false
 	return Shown(u.String())
@@ -50,10 +50,10 @@ func defaultPort(scheme string) int {
 	return 0
 }
 
-// ParseURL returns the normal form of an absolute URL. It returns ErrURL for a URL that is not
-// absolute, is opaque, has no host, is longer than 2048, contains white space, a backslash or a
-// control character, has %2e %2f %5c %00 or a dot segment in its path, has an invalid escape, a
-// port outside 1 to 65535, or a host without normal form.
+// ParseURL returns the normal form of an absolute URL. It returns ErrURL for a URL that is
+// relative or opaque, or has no host; that has more than 2,048 characters; that contains white
+// space, a backslash or a control character; whose path has a dot segment or %2e, %2f, %5c or %00;
+// or that has an invalid escape, a port outside 1 to 65535, or a host without a normal form.
 func ParseURL(raw string) (URL, error) {
 	u, err := ParseURLAnyHost(raw)
 	if err == nil && endsInNumber(u.Host) && !isIPv4(u.Host) {
@@ -62,8 +62,8 @@ func ParseURL(raw string) (URL, error) {
 	return u, err
 }
 
-// ParseURLAnyHost is ParseURL, but it keeps hosts such as "127.1" or "2130706433" unchanged,
-// for rules that judge them (IsPrivate reads them as addresses).
+// ParseURLAnyHost is like ParseURL, but also accepts hosts such as "127.1" or "2130706433" and
+// keeps them unchanged, for rules that judge them. IsPrivate reads them as addresses.
 func ParseURLAnyHost(raw string) (URL, error) {
 	if len(raw) > 4*MaxURL || utf8.RuneCountInString(raw) > MaxURL || !utf8.ValidString(raw) {
 		return URL{}, ErrURL
@@ -110,7 +110,7 @@ func hasALabel(host string) bool {
 	return strings.HasPrefix(host, "xn--") || strings.Contains(host, ".xn--")
 }
 
-// safePath refuses paths that servers and proxies resolve differently.
+// safePath returns false for a path that servers and proxies may resolve differently.
 func safePath(escaped string) bool {
 	lower := strings.ToLower(escaped)
 	for _, sequence := range []string{"%2e", "%2f", "%5c", "%00"} {

@@ -2,22 +2,22 @@ package options
 
 import "math"
 
-// american values the option with the right to exercise at any time; european
-// is the same option without it, below which the value never is.
+// american returns the value of an American option. european is the value of the European option
+// with the same terms, which is never higher.
 //
-// The price is the tree's. Its Greeks are those of the closed form plus what the
-// tree says the right to exercise early adds: the tree's own error, which is in
-// the values with and without that right alike, cancels.
+// The price is that of the tree. The Greeks are those of the closed form, plus the difference that
+// early exercise makes in the tree. The error of the tree is nearly the same with and without
+// early exercise, so it cancels.
 func (o option) american(european valuation) valuation {
-	// Holding beats exercising where the strike earns nothing and the asset pays
-	// nothing: then the two styles are one.
+	// Early exercise is never better if it forgoes interest and gains no dividend. Then both
+	// styles have the same value.
 	if o.call && o.q <= 0 && o.r >= 0 && len(o.dividends) == 0 || !o.call && o.r <= 0 && o.q >= 0 {
 		return european
 	}
 	v := european
 	free, held, ok := o.tree()
 	if european.degenerate || !ok {
-		free.price = 0 // no tree: the limit, or exercise at once
+		free.price = 0 // without a tree: the limit of the closed form, or immediate exercise
 	}
 	v.price = math.Max(free.price, math.Max(european.price, o.intrinsic()))
 	switch {
@@ -29,16 +29,17 @@ func (o option) american(european valuation) valuation {
 		v.gamma += free.gamma - held.gamma
 		v.vega += o.slope(float64(volatilityBump*o.v), func(p *option, h float64) { p.v += h })
 		v.rho += o.slope(rateBump, func(p *option, h float64) { p.r += h; *p = p.escrowed() })
-		// The Black-Scholes-Merton equation holds wherever it is better to wait.
+		// Where waiting is better than exercising, theta follows from the Black-Scholes-Merton
+		// equation.
 		v.theta = float64(o.r*v.price) - float64((o.r-o.q)*o.s*v.delta) - float64(o.v*o.v*o.s*o.s*v.gamma/2)
-		for _, d := range o.dividends { // at the quoted spot
+		for _, d := range o.dividends { // for the quoted spot
 			v.theta -= float64(v.delta * o.r * d.amount * math.Exp(-o.r*d.t))
 		}
 	}
 	return v
 }
 
-// americanPrice is the price alone.
+// americanPrice returns only the price.
 func (o option) americanPrice() float64 {
 	european := o.european()
 	if o.call && o.q <= 0 && o.r >= 0 && len(o.dividends) == 0 || !o.call && o.r <= 0 && o.q >= 0 {
@@ -51,8 +52,8 @@ func (o option) americanPrice() float64 {
 	return price
 }
 
-// slope is the central difference of what the right to exercise early is worth
-// when bump moves the option by h and by -h; 0 where there is no tree.
+// slope returns the central difference of the early exercise premium when bump changes the option
+// by h and by -h. It returns 0 if there is no tree.
 func (o option) slope(h float64, bump func(*option, float64)) float64 {
 	premium := func(h float64) (float64, bool) {
 		p := o
@@ -68,15 +69,14 @@ func (o option) slope(h float64, bump func(*option, float64)) float64 {
 	return (up - down) / (2 * h)
 }
 
-// tree values an option on the Leisen-Reimer tree with the right to exercise
-// early (free) and without (held): price, and delta and gamma from the nodes of
-// the first two steps. It is false where the probabilities of the tree have no
-// number (volatility or time next to zero).
+// tree values an option on the Leisen-Reimer tree, with early exercise (free) and without (held):
+// the price, and delta and gamma from the nodes of the first two steps. ok is false if a
+// probability of the tree is not a number, because volatility or time is nearly zero.
 //
-// A call is valued as the put with spot and strike, rate and yield exchanged
-// (McDonald and Schroder 1998): a put is bounded by its strike, so that nodes
-// too high for a number do no harm. With cash dividends there is no such exchange, and
-// the tree is one of the spot less their value.
+// A call is valued as a put with spot and strike, and rate and yield, exchanged (McDonald and
+// Schroder 1998). The value of a put is bounded by its strike, so nodes that overflow do no harm.
+// With cash dividends this exchange is not possible; then the tree is that of the spot less the
+// value of the dividends.
 func (o option) tree() (free, held valuation, ok bool) {
 	if o.call && len(o.dividends) == 0 {
 		put := option{s: o.k, k: o.s, spot: o.k, t: o.t, r: o.q, q: o.r, v: o.v}
@@ -115,16 +115,16 @@ func (o option) tree() (free, held valuation, ok bool) {
 	return free, held, !math.IsNaN(free.price + free.delta + free.gamma + held.price + held.delta + held.gamma)
 }
 
-// exchanged turns the value of the exchanged put into that of the call. C(S,K) =
-// P(K,S) is homogeneous of degree one, so that Euler's theorem gives the call's
-// derivatives by its spot from the put's by its own.
+// exchanged converts the value of the exchanged put to that of the call. C(S,K) = P(K,S) is
+// homogeneous of degree one, so Euler's theorem gives the derivatives by the call's spot from
+// those by the put's spot.
 func (o option) exchanged(put valuation) valuation {
 	ratio := o.k / o.s
 	return valuation{price: put.price, delta: (put.price - float64(o.k*put.delta)) / o.s, gamma: put.gamma * ratio * ratio}
 }
 
-// lattice is the shape of a tree: discounted probabilities of the two steps, and
-// what a step adds to the logarithm of the spot.
+// lattice contains the parameters of a tree: the discounted probabilities of an up step and a down
+// step, and what each adds to the logarithm of the spot.
 type lattice struct {
 	s, up, down, logUp, logDown float64
 }
@@ -143,18 +143,18 @@ func (o option) lattice() lattice {
 	}
 }
 
-// usable reports whether the steps have numbers.
+// usable reports whether the steps are finite numbers.
 func (t lattice) usable() bool {
 	sum := t.logUp + t.logDown
 	return !math.IsNaN(sum) && !math.IsInf(t.logUp, 0) && !math.IsInf(t.logDown, 0)
 }
 
-// spot is the price of the underlying after some steps.
+// spot returns the price of the underlying after a number of steps, of which ups are up.
 func (t lattice) spot(steps, ups int) float64 {
 	return float64(t.s * math.Exp(float64(float64(ups)*t.logUp)+float64(float64(steps-ups)*t.logDown)))
 }
 
-// branch is one roll back through the tree, and its nodes at steps 1 and 2.
+// branch is one backward pass through the tree. It keeps the values at the nodes of steps 1 and 2.
 type branch struct {
 	values        [treeSteps + 1]float64
 	first, second [3]float64
@@ -180,14 +180,14 @@ func (b *branch) valuation(t lattice) valuation {
 	}
 }
 
-// peizerPratt is the second inversion of Peizer and Pratt: the probability of an
-// up step for which a binomial of treeSteps steps ends above its middle with
-// probability N(z), and the probability of a down step, both to full accuracy.
+// peizerPratt is the second inversion of Peizer and Pratt. It returns the probability of an up
+// step with which a binomial distribution of treeSteps steps ends above its middle with
+// probability N(z), and the probability of a down step. Both have full accuracy.
 func peizerPratt(z float64) (up, down float64) {
 	const n = treeSteps
 	x := z / (n + 1.0/3 + 0.1/(n+1))
 	e := math.Exp(-x * x * (n + 1.0/6))
-	small := e / (2 * (1 + math.Sqrt(1-e))) // = (1-sqrt(1-e))/2 without cancellation
+	small := e / (2 * (1 + math.Sqrt(1-e))) // equals (1-sqrt(1-e))/2, without cancellation
 	if z < 0 {
 		return small, 1 - small
 	}

@@ -16,10 +16,10 @@ func (o option) american() options.Input {
 	return in
 }
 
-// Values of a plain Cox-Ross-Rubinstein tree in Python: the mean of n and n+1
-// steps, extrapolated from n = 1500 and n = 3000 (4001 and 8002 for the fifth). The contract asks
-// for 2e-4 of the strike. The first one is 4.486 in
-// Longstaff and Schwartz 2001, who print 4.478 for 50 exercise dates a year.
+// The values are those of a plain Cox-Ross-Rubinstein tree in Python: the mean of n and n+1 steps,
+// extrapolated from n = 1500 and n = 3000 (4001 and 8002 for the fifth). The contract allows an
+// error of 2e-4 of the strike. For the first option Longstaff and Schwartz 2001 give 4.478, with
+// 50 exercise dates a year.
 func TestAmericanAgainstAnotherTree(t *testing.T) {
 	for _, tc := range []struct {
 		option
@@ -68,9 +68,9 @@ func TestAmericanAtTheLimits(t *testing.T) {
 	}
 }
 
-// An American option is worth at least the European one and immediate exercise,
-// at most the strike or the spot, and dearer the longer it runs. What the time adds is
-// a difference of doubles, so it may be below nothing by their rounding.
+// An American option has at least the value of the European one and of immediate exercise, and at
+// most that of the strike or the spot. A longer time never makes it cheaper. The time value is a
+// difference of doubles, so it may be negative by their rounding error.
 func TestAmericanBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := draw(t)
@@ -89,13 +89,13 @@ func TestAmericanBounds(t *testing.T) {
 		}
 		longer := o
 		longer.t *= 1.1
-		if evaluate(t, longer.american()).Price < out.Price-2e-4*o.k { // what the tree promises
+		if evaluate(t, longer.american()).Price < out.Price-2e-4*o.k { // the guaranteed precision of the tree
 			t.Fatal("cheaper with more time")
 		}
 	})
 }
 
-// A call is a put with spot and strike, rate and yield exchanged.
+// A call has the value of a put with spot and strike, and rate and yield, exchanged.
 func TestAmericanSymmetry(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := draw(t)

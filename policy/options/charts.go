@@ -8,8 +8,8 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// charts are the value of the example's option by the price of the underlying, at expiry
-// and now.
+// charts returns the value of the example's option by the price of the underlying, now and at
+// expiry.
 func charts(s policy.Service) ([]policy.Chart, error) {
 	in, err := policy.ReadExample[Input](s)
 	if err != nil {

@@ -1,9 +1,9 @@
 package options_test
 
-// closedForm holds European options and their values. The values are computed
-// apart from this code: Python's decimal module with 60 to 120 digits, the normal
-// distribution by its series N(x) = 1/2 + n(x)*(x + x^3/3 + x^5/(3*5) + ...), and
-// the formulas of Merton 1973, then cut to 12 significant digits.
+// closedForm contains European options with their values. The values were computed independently
+// with Python's decimal module at 60 to 120 digits, the normal distribution by its series N(x) =
+// 1/2 + n(x)*(x + x^3/3 + x^5/(3*5) + ...), and the formulas of Merton 1973. They are rounded to
+// 12 significant digits.
 var closedForm = []struct {
 	option
 	want values

@@ -2,7 +2,8 @@ package options
 
 import "github.com/countersign/countersign/policy/shape"
 
-// conditions say that time and dividends are given in one form, and that there is a price or a volatility.
+// conditions returns the conditions that time and dividends are given in one form, and that there
+// is a market price or a volatility.
 func conditions() []any {
 	dividends := func(schema shape.Schema) shape.Schema {
 		return shape.Items("dividends", schema)

@@ -9,10 +9,10 @@ import (
 	"github.com/countersign/countersign/policy/policytest"
 )
 
-// Hull, "Options, Futures, and Other Derivatives": a European call on a share of 40 with
-// dividends of 0.50 in two and five months is worth 3.67 (example on Black-Scholes with
-// dividends), and an American put on one of 52 with a dividend of 2.06 in three and a
-// half months 4.21 with 100 steps (section on known dollar dividends).
+// The values are from Hull, "Options, Futures, and Other Derivatives". A European call on a share
+// of 40 with dividends of 0.50 in two and five months is worth 3.67 (example on Black-Scholes with
+// dividends). An American put on a share of 52 with a dividend of 2.06 in three and a half months
+// is worth 4.21 with 100 steps (section on known dollar dividends).
 func TestCashDividends(t *testing.T) {
 	call := policytest.Ask(t, options.Evaluate, `"optionType":"call","spot":40,"strike":40,"riskFreeRate":0.09,"volatility":0.3,"timeToExpiryYears":0.5,
 		"dividends":[{"timeYears":0.16666666666666666,"amount":0.5},{"timeYears":0.4166666666666667,"amount":0.5}]`)
@@ -24,8 +24,8 @@ func TestCashDividends(t *testing.T) {
 	if math.Abs(put.Price-4.21) > 0.02 {
 		t.Errorf("American put %v", put.Price)
 	}
-	// By date it is the same, and an American call is worth more than a European one,
-	// since it may be exercised before a dividend.
+	// Dates give the same value. An American call is worth more than a European one, because it
+	// can be exercised before a dividend.
 	dated := policytest.Ask(t, options.Evaluate, `"optionType":"call","spot":100,"strike":90,"riskFreeRate":0.05,"volatility":0.2,"valuationDate":"2026-01-01","expiryDate":"2026-12-31","dividends":[{"date":"2026-12-01","amount":8}],"exerciseStyle":"american"`)
 	timed := policytest.Ask(t, options.Evaluate, fmt.Sprintf(`"optionType":"call","spot":100,"strike":90,"riskFreeRate":0.05,"volatility":0.2,"timeToExpiryYears":%v,"dividends":[{"timeYears":%v,"amount":8}],"exerciseStyle":"american"`, 364.0/365, 334.0/365))
 	if dated.Price != timed.Price || *dated.EarlyExercisePremium < 1 {
@@ -33,7 +33,7 @@ func TestCashDividends(t *testing.T) {
 	}
 }
 
-// The Greeks are the derivatives of the price at the quoted spot.
+// The Greeks are the derivatives of the price by the quoted spot.
 func TestGreeksWithCashDividends(t *testing.T) {
 	price := func(style string, spot, rate, years float64) options.Output {
 		return policytest.Ask(t, options.Evaluate, fmt.Sprintf(`"optionType":"call","spot":%v,"strike":95,"riskFreeRate":%v,"volatility":0.25,"timeToExpiryYears":%v,"exerciseStyle":%q,"dividends":[{"timeYears":%v,"amount":3}]`, spot, rate, years, style, years-0.6))
@@ -68,8 +68,8 @@ func TestRefusalsOfDividends(t *testing.T) {
 	}
 }
 
-// The implied volatility of an American price gives the price again, and is the
-// volatility the price was made with.
+// The implied volatility of an American price gives that price, and is the volatility from which
+// the price was computed.
 func TestImpliedVolatilityOfAnAmericanOption(t *testing.T) {
 	for _, option := range []string{
 		`"optionType":"put","spot":40,"strike":44,"riskFreeRate":0.0488,"timeToExpiryYears":0.5833,"exerciseStyle":"american"`,
@@ -78,7 +78,7 @@ func TestImpliedVolatilityOfAnAmericanOption(t *testing.T) {
 	} {
 		for _, volatility := range []float64{0.1, 0.25, 0.8} {
 			out := policytest.Ask(t, options.Evaluate, option+fmt.Sprintf(`,"volatility":%v`, volatility))
-			if out.Price <= out.IntrinsicValue { // exercised at once: any low volatility fits
+			if out.Price <= out.IntrinsicValue { // immediate exercise is best, so any low volatility gives this price
 				continue
 			}
 			back := policytest.Ask(t, options.Evaluate, option+fmt.Sprintf(`,"marketPrice":%v`, out.Price))

@@ -2,20 +2,20 @@ package options
 
 import "math"
 
-// option is one checked request: spot, strike, years, rate, yield, volatility. With
-// cash dividends s is the spot less their present value: that part of the price moves,
-// and the dividends are certain (the escrowed model of Black 1975).
+// option is a request that was read and checked: spot, strike, years, rate, yield and volatility.
+// With cash dividends, s is the spot less their present value. Only this part of the price is
+// random; the dividends are certain (the escrowed model of Black 1975).
 type option struct {
 	call             bool
 	s, k, t, r, q, v float64
-	spot             float64 // as it is quoted; s without dividends
+	spot             float64 // as quoted; s is without the value of the dividends
 	dividends        []dividend
 }
 
-// dividend is cash paid for one share, in years from now.
+// dividend is an amount per share that is paid t years from now.
 type dividend struct{ t, amount float64 }
 
-// later is the value at time t of the dividends that are paid after it.
+// later returns the value, at time t, of the dividends that are paid after t.
 func (o option) later(t float64) (value float64) {
 	for _, d := range o.dividends {
 		if d.t > t {
@@ -25,15 +25,14 @@ func (o option) later(t float64) (value float64) {
 	return value
 }
 
-// escrowed takes the present value of the dividends off the spot.
+// escrowed returns the option with s set to the spot less the present value of the dividends.
 func (o option) escrowed() option {
 	o.s = o.spot - o.later(0)
 	return o
 }
 
-// quoted turns derivatives by the escrowed spot into those by time and rate at the
-// quoted one, of which the dividends are a part: their value grows with time at the
-// rate, and falls with the rate.
+// quoted converts theta and rho from s to the quoted spot, which includes the value of the
+// dividends: that value grows with time at the rate, and falls as the rate rises.
 func (o option) quoted(v valuation) valuation {
 	for _, d := range o.dividends {
 		value := float64(d.amount * math.Exp(-o.r*d.t))
@@ -43,16 +42,16 @@ func (o option) quoted(v valuation) valuation {
 	return v
 }
 
-// valuation is a price with its Greeks, not yet rounded.
+// valuation is a price with its Greeks, before rounding.
 type valuation struct {
 	price, counterpart             float64
-	d1, d2                         float64 // no meaning if degenerate
+	d1, d2                         float64 // not defined if degenerate
 	delta, gamma, vega, theta, rho float64
 	probability                    float64 // of expiring in the money
-	degenerate                     bool    // time or volatility is zero, or so small that d1 has no number
+	degenerate                     bool    // time or volatility is zero, or so small that d1 is not a usable number
 }
 
-// sign is +1 for a call and -1 for a put.
+// sign returns 1 for a call and -1 for a put.
 func (o option) sign() float64 {
 	if o.call {
 		return 1
@@ -64,13 +63,13 @@ func (o option) intrinsic() float64 { return math.Max(float64(o.sign()*(o.spot-o
 
 func (o option) forward() float64 { return float64(o.s * math.Exp((o.r-o.q)*o.t)) }
 
-// legs are the present values of the asset and of the strike at expiry.
+// legs returns the present values of the asset and of the strike at expiry.
 func (o option) legs() (asset, cash float64) {
 	return float64(o.s * math.Exp(-o.q*o.t)), float64(o.k * math.Exp(-o.r*o.t))
 }
 
-// european computes the closed form. Products are converted by float64() so that no
-// processor fuses them into the following sum and all give the same bits.
+// european returns the value by the closed form. The conversions float64() prevent a processor
+// from fusing products with additions, so that the result has the same bits everywhere.
 func (o option) european() valuation {
 	rootT := math.Sqrt(o.t)
 	sd := float64(o.v * rootT)
@@ -98,11 +97,11 @@ func (o option) european() valuation {
 	}
 }
 
-// maxD1 is far beyond every argument at which the normal distribution is not 0
-// or 1 to a double.
+// maxD1 is far beyond every argument for which the normal distribution, as a double, is not 0 or
+// 1.
 const maxD1 = 1 << 50
 
-// limit is the closed form as time or volatility goes to zero.
+// limit returns the limit of the closed form for time or volatility near zero.
 func (o option) limit() valuation {
 	sign := o.sign()
 	yield := math.Exp(-o.q * o.t)

@@ -2,7 +2,7 @@ package options
 
 import "github.com/countersign/countersign/policy"
 
-// documented says what each finding is about.
+// documented describes each finding.
 func documented() []policy.Rule {
 	return []policy.Rule{
 		{ID: "degenerate_inputs", Example: `{"volatility":0}`,

@@ -2,14 +2,13 @@ package options
 
 import "math"
 
-// implied finds the volatility at which the European price is p, or false where
-// p is outside the no-arbitrage bounds or the volatility outside the bracket.
+// implied returns the volatility at which the European price is p. ok is false if p is outside the
+// no-arbitrage bounds, or the volatility is outside the bracket.
 //
-// The solution is computed from the option that is out of the money: by parity the
-// price of an option in the money is that price plus a constant, in which the part
-// that depends on volatility may be lost by rounding. The price rises with volatility
-// from one inflection on, at sqrt(2*|ln(F/K)|/T), where Newton's method starts
-// (Manaster and Koehler 1982); bisection takes over whenever it leaves the bracket.
+// It solves for the out-of-the-money option. By parity the price of the in-the-money option is
+// that price plus a constant, and rounding may lose the part that depends on volatility. The price
+// rises with volatility, and has its inflection at sqrt(2*|ln(F/K)|/T), where Newton's method
+// starts (Manaster and Koehler 1982). If a step leaves the bracket, implied bisects.
 func (o option) implied(p float64) (float64, bool) {
 	asset, cash := o.legs()
 	lower, upper := math.Max(asset-cash, 0), asset
@@ -48,10 +47,10 @@ func (o option) implied(p float64) (float64, bool) {
 	return math.Max(low, math.Min(high, v)), true
 }
 
-// impliedAmerican finds the volatility at which the American price is p, or false where
-// p is not above the value of immediate exercise or the volatility is outside the
-// bracket. The price rises with volatility; the search is the Illinois variant of false
-// position, halving where that is slow.
+// impliedAmerican returns the volatility at which the American price is p. ok is false if p is not
+// above the value of immediate exercise, or the volatility is outside the bracket. The price rises
+// with volatility. The search is the Illinois variant of false position, with a bisection every
+// fourth step.
 func (o option) impliedAmerican(p float64) (float64, bool) {
 	price := func(v float64) float64 { o.v = v; return o.americanPrice() - p }
 	if o.t == 0 || !(p > o.intrinsic()) {

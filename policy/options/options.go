@@ -1,22 +1,20 @@
-// Package options prices one European or American option on an asset with a
-// continuous dividend yield or cash dividends, and finds the volatility that a market
-// price implies.
+// Package options prices one European or American option on an asset with a continuous dividend
+// yield or cash dividends, and finds the volatility that a market price implies.
 //
-// European prices and Greeks are the closed form of Black, Scholes and Merton
-// (Merton 1973, "Theory of Rational Option Pricing"). With forward
-// F = S*exp((r-q)*T), discount factor D = exp(-r*T) and
+// European prices and Greeks are those of the closed form of Black, Scholes and Merton (Merton
+// 1973, "Theory of Rational Option Pricing"). With forward F = S*exp((r-q)*T), discount factor D =
+// exp(-r*T) and
 //
 //	d1 = (ln(F/K) + v*v*T/2) / (v*sqrt(T))      d2 = d1 - v*sqrt(T)
 //
-// a call is worth S*exp(-q*T)*N(d1) - K*D*N(d2) and a put
-// K*D*N(-d2) - S*exp(-q*T)*N(-d1). For S 100, K 95, T 0.5, r 0.03, q 0.01, v 0.25
-// the call is worth 10.161027672. American prices come from the binomial tree of
-// Leisen and Reimer (1996, "Binomial models for option valuation") of 1001 steps. Cash
-// dividends are escrowed (Black 1975): their present value is taken off the spot, and
-// what is left moves.
+// a call is worth S*exp(-q*T)*N(d1) - K*D*N(d2) and a put K*D*N(-d2) - S*exp(-q*T)*N(-d1). For S
+// 100, K 95, T 0.5, r 0.03, q 0.01, v 0.25 the call is worth 10.161027672. American prices are
+// those of the binomial tree of Leisen and Reimer (1996, "Binomial models for option valuation")
+// with 1001 steps. Cash dividends are escrowed (Black 1975): their present value is subtracted
+// from the spot, and only the rest of the spot is random.
 //
-// Rates are decimals a year, continuously compounded; volatility is a decimal a
-// year; times are years; prices are in the currency of spot and strike.
+// Rates are decimals per year, continuously compounded. Volatility is a decimal per year. Times
+// are years. Prices are in the currency of spot and strike.
 package options
 
 import (
@@ -42,7 +40,7 @@ var Service = policy.Declare(policy.Service{
 	Charts:     charts,
 }, Evaluate)
 
-// Input is one option and what is known of its market.
+// Input is one option with its market data.
 type Input struct {
 	policy.Common
 	OptionType string  `json:"optionType" jsonschema:"enum=call,enum=put" jsonschema_description:"Right to buy (call) or to sell (put)."`
@@ -61,7 +59,7 @@ type Input struct {
 	ExerciseStyle *string    `json:"exerciseStyle,omitempty" jsonschema:"enum=european,enum=american,default=european" jsonschema_description:"European: at expiry only. American: at any time until expiry."`
 }
 
-// Dividend is cash that one share pays before expiry.
+// Dividend is an amount of cash that one share pays before expiry.
 type Dividend struct {
 	TimeYears *float64 `json:"timeYears,omitempty" jsonschema:"exclusiveMinimum=0,maximum=100" jsonschema_description:"Years from now, not after expiry. With timeToExpiryYears."`
 	Date      *string  `json:"date,omitempty" jsonschema:"format=date" jsonschema_description:"YYYY-MM-DD, after valuationDate and not after expiryDate. With these."`
@@ -109,9 +107,9 @@ type Output struct {
 	Findings               []policy.Finding `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }
 
-// Evaluate prices one option. It refuses with missing_field, mutually_exclusive,
-// invalid_enum, invalid_date, inconsistent_input, out_of_range (an input, or a
-// result canonical JSON cannot carry) and price_outside_no_arbitrage_bounds.
+// Evaluate prices one option. The codes of its errors are missing_field, mutually_exclusive,
+// invalid_enum, invalid_date, inconsistent_input, price_outside_no_arbitrage_bounds, and
+// out_of_range (for an input, or for a result that JSON cannot represent exactly).
 func Evaluate(in Input) (Output, error) {
 	o, american, err := read(in)
 	if err != nil {
@@ -160,7 +158,7 @@ func Evaluate(in Input) (Output, error) {
 	return out, nil
 }
 
-// read checks an input and returns the option and whether it is American.
+// read reads and checks an input. It returns the option, and whether it is American.
 func read(in Input) (option, bool, error) {
 	var c money.Check
 	c.OneOf("/optionType", in.OptionType, "call", "put")
@@ -189,7 +187,7 @@ func read(in Input) (option, bool, error) {
 	return o, style == "american", c.Err()
 }
 
-// readDividends checks the cash dividends and the times at which they are paid.
+// readDividends reads and checks the cash dividends and their times.
 func (o *option) readDividends(c *money.Check, in Input) {
 	if len(in.Dividends) > 0 && in.DividendYield != nil {
 		c.Exclusive("/dividends", "dividendYield")
@@ -218,7 +216,7 @@ func (o *option) readDividends(c *money.Check, in Input) {
 	}
 }
 
-// readTime returns the years to expiry, which are given in exactly one way.
+// readTime returns the years to expiry. The request must give them in exactly one way.
 func readTime(c *money.Check, in Input) float64 {
 	if in.TimeToExpiryYears != nil {
 		if in.ValuationDate != nil || in.ExpiryDate != nil {
@@ -248,7 +246,8 @@ func readTime(c *money.Check, in Input) float64 {
 	return years
 }
 
-// answer reports a valuation; european prices the other side of the parity.
+// answer returns the answer for a valuation. The price of the other side of the parity is that of
+// european.
 func answer(o option, v, european valuation) (Output, error) {
 	var n money.Report
 	sign := o.sign()
@@ -281,7 +280,7 @@ func answer(o option, v, european valuation) (Output, error) {
 	return out, n.Err()
 }
 
-// findings says what is unusual about an option and its valuation.
+// findings returns what is unusual about an option and its valuation.
 func (o option) findings(v valuation, out Output) []policy.Finding {
 	var f []policy.Finding
 	add := func(id, severity, path, message string) {
@@ -290,7 +289,7 @@ func (o option) findings(v valuation, out Output) []policy.Finding {
 	if v.degenerate {
 		add("degenerate_inputs", "info", "", "Time or volatility is zero: the limit of the formula is reported.")
 	}
-	if out.TimeValue < -atTheMoney*o.k { // below is the noise of a difference
+	if out.TimeValue < -atTheMoney*o.k { // a smaller difference is rounding error
 		add("negative_time_value", "info", "", "The price is below the value of immediate exercise, which a European option does not allow.")
 	}
 	if o.r < 0 {

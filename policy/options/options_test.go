@@ -12,13 +12,14 @@ import (
 	"github.com/countersign/countersign/policy/policytest"
 )
 
-// option is what the tests vary: type, spot, strike, years, rate, yield, volatility.
+// option contains the parameters that the tests vary: type, spot, strike, years, rate, yield and
+// volatility.
 type option struct {
 	kind             string
 	s, k, t, r, q, v float64
 }
 
-// values are in the order of the columns of closedForm.
+// values has its fields in the order of the columns of closedForm.
 type values struct{ price, d1, d2, delta, gamma, vega, theta, rho, probability, counterpart float64 }
 
 func (o option) input() options.Input {
@@ -44,8 +45,8 @@ func ExampleEvaluate() {
 		fmt.Println(err)
 		return
 	}
-	// Hull, "Options, Futures, and Other Derivatives", the example of the
-	// Black-Scholes-Merton chapter: call 4.76, put 0.81, d1 0.7693, d2 0.6278.
+	// the example of the Black-Scholes-Merton chapter in Hull, "Options, Futures, and Other
+	// Derivatives": call 4.76, put 0.81, d1 0.7693, d2 0.6278
 	fmt.Printf("call %.2f put %.2f d1 %.4f d2 %.4f\n", out.Price, out.ParityCounterpartPrice, *out.D1, *out.D2)
 	// Output: call 4.76 put 0.81 d1 0.7693 d2 0.6278
 }
@@ -62,7 +63,7 @@ func TestClosedForm(t *testing.T) {
 	}
 }
 
-// The worked example of the contract, digit by digit, through the whole service.
+// The service gives the worked example of the contract, digit by digit.
 func TestWorkedExample(t *testing.T) {
 	got := policytest.Members(t, options.Service, options.Service.Example)
 	for name, want := range map[string]any{
@@ -151,7 +152,8 @@ func draw(t *rapid.T) option {
 		rapid.Float64Range(0.05, 1.5).Draw(t, "v")}
 }
 
-// C - P = S*exp(-qT) - K*exp(-rT), and delta, gamma, vega, theta, rho agree with it.
+// Prices satisfy the put-call parity, C - P = S*exp(-qT) - K*exp(-rT), and the Greeks satisfy its
+// derivatives.
 func TestPutCallParity(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := draw(t)
@@ -180,7 +182,7 @@ func TestPutCallParity(t *testing.T) {
 	})
 }
 
-// Each Greek is the derivative of the price, here by central differences.
+// Each Greek is a derivative of the price. The test computes it by central differences.
 func TestGreeksAreDerivatives(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := draw(t)
@@ -208,7 +210,7 @@ func TestImpliedVolatilityInvertsThePrice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := draw(t)
 		priced := evaluate(t, o.input())
-		if priced.Greeks.Vega < 1e-3*o.s { // twelve digits of the price do not carry the volatility
+		if priced.Greeks.Vega < 1e-3*o.s { // with so small a vega, twelve digits of the price do not determine the volatility
 			t.Skip("no vega")
 		}
 		in := o.input()
@@ -336,7 +338,8 @@ func TestMoneyness(t *testing.T) {
 	}
 }
 
-// Whatever decodes is answered or refused, never a panic, and twice the same.
+// FuzzEvaluate checks that every request is answered or refused without a panic, and always in the
+// same way.
 func FuzzEvaluate(f *testing.F) {
 	policytest.FuzzPure(f, options.Service,
 		`{"optionType":"put","spot":1e-9,"strike":1e12,"timeToExpiryYears":100,"riskFreeRate":-2,"volatility":10,"exerciseStyle":"american"}`,

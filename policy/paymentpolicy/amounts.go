@@ -15,15 +15,15 @@ var slack = func() *big.Rat {
 	return r
 }()
 
-// price is one way in which the payment and the expectation can be compared:
-// exact numbers in the same measure.
+// price compares the paid with the expected amount: both as exact numbers in the same measure,
+// token units or US dollars.
 type price struct {
 	path, measure string
 	paid, wanted  *big.Rat
 }
 
-// prices lists the comparisons that are possible, and the expected amounts for
-// which none is.
+// prices returns the comparisons with the expected amounts that are possible, and the paths of the
+// expected amounts that cannot be compared.
 func (c *call) prices() (possible []price, impossible []string) {
 	if c.Expected == nil {
 		return nil, nil
@@ -88,7 +88,7 @@ func amountsAgree(c *call) ([]fault, bool) {
 		message: "amountUsd and amountUnits state different amounts"})
 }
 
-// over is the rule of one USD limit: before + the payment may not exceed it.
+// over applies one limit in US dollars: the sum of before and the payment must not exceed it.
 func (c *call) over(limit *float64, before float64, path, message string) ([]fault, bool) {
 	if limit == nil || c.usd == nil {
 		return skipped()
@@ -121,8 +121,8 @@ func reviewThreshold(c *call) ([]fault, bool) {
 	return c.over(c.policy.ReviewAboveUSD, 0, "/policy/reviewAboveUsd", "the payment is above the review threshold")
 }
 
-// limitVerifiable speaks where an amount is limited or expected and nobody can
-// say what the payment is worth.
+// limitVerifiable reports each limit and expected amount that cannot be checked, because the value
+// of the payment is unknown.
 func limitVerifiable(c *call) (faults []fault, compared bool) {
 	for _, limit := range []struct {
 		value *float64
@@ -147,7 +147,8 @@ func limitVerifiable(c *call) (faults []fault, compared bool) {
 	return faults, compared || len(impossible) > 0
 }
 
-// number shows an exact amount; what has no finite decimal form is cut at 12 digits.
+// number returns an amount as a decimal. An amount without a finite decimal form is rounded to 12
+// decimals.
 func number(r *big.Rat) string {
 	text, err := normal.DecimalString(r)
 	if err != nil {

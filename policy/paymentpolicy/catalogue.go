@@ -1,7 +1,7 @@
 package paymentpolicy
 
-// catalogue holds every rule, in the order in which answers list the checks.
-// Effect and severity are the contract's; a fault may soften its own.
+// catalogue contains every rule, in the order in which answers list the checks. The contract fixes
+// effect and severity of each rule; a single fault may have others.
 var catalogue = []rule{
 	{"resource_binding_mismatch", deny, "critical", resourceBinding},
 	{"resource_binding_missing", deny, "high", resourceBound},

@@ -2,7 +2,7 @@ package paymentpolicy
 
 import "github.com/countersign/countersign/policy"
 
-// documented says what each finding is about, in the order of the catalogue.
+// documented describes each finding, in the order of the catalogue.
 func documented() []policy.Rule {
 	return []policy.Rule{
 		{ID: "resource_binding_mismatch", Example: `{"payment":{"paymentPayloadResource":"https://api.weather.example/v1/forecast?city=Rome"}}`,

@@ -1,11 +1,11 @@
 package paymentpolicy
 
-// Limits that are not in the tag of a field.
+// Limits that no struct tag states.
 const (
-	maxFindings = 500 // per answer, the most severe first
-	maxTimeout  = 300 // seconds, the default of policy.maxTimeoutSeconds: x402's own default
+	maxFindings = 500 // largest number in an answer; the most severe are kept
+	maxTimeout  = 300 // default of policy.maxTimeoutSeconds in seconds, the default of x402
 )
 
-// amountSlack is the tolerated difference between amountUsd and the token amount: half of the
-// smallest USDC unit, as text.
+// amountSlack is the tolerated difference in US dollars between amountUsd and the token amount:
+// half of the smallest unit of USDC.
 const amountSlack = "5e-7"

@@ -1,14 +1,14 @@
-// Package paymentpolicy judges a proposed x402 payment before the agent signs it: whether it is
-// bound to the requested resource, costs the expected amount, goes where the buyer's policy
-// allows, was made before, and carries secrets. The answer is allow, deny or needs_review, with
-// every rule that did not pass.
+// Package paymentpolicy judges an x402 payment before the agent signs it. It checks whether the
+// payment is bound to the requested resource, costs the expected amount, goes to a recipient that
+// the buyer's policy allows, repeats an earlier payment, or sends secrets. The answer is allow,
+// deny or needs_review, with every rule that did not pass.
 //
-// The package fetches and stores nothing: the caller states earlier spending and used nonces. A
-// rule without anything to compare is skipped. A limit that cannot be checked (a USD limit on
-// an unknown token) gives needs_review, never allow.
+// The package fetches and stores nothing: the caller sends earlier spending and used nonces. A
+// rule that has nothing to compare is skipped. A limit that cannot be checked (a limit in US
+// dollars for an unknown token) leads to needs_review, never to allow.
 //
-// The normal forms (URL, network, address, amount) are those of package normal. Amounts are
-// compared as exact rationals of the written decimal numbers.
+// URLs, networks, addresses and amounts have the normal forms of package normal. Amounts are
+// compared exactly, as the decimal numbers that the caller wrote.
 package paymentpolicy
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// Service is payment-policy/decide.
+// Service is the declaration of payment-policy/decide.
 var Service = policy.Declare(policy.Service{
 	Name:       "payment-policy/decide",
 	PriceCents: 5,
@@ -39,42 +39,43 @@ var Service = policy.Declare(policy.Service{
 
 var bounds = normal.BoundsOf[Input]()
 
-// The effects of a rule, weakest first; the decision is the strongest effect.
+// Effects of a rule, the weakest first. The strongest effect determines the decision.
 const (
 	none   = "none"
 	review = "review"
 	deny   = "deny"
 )
 
-// fault is one violation of a rule. Its texts contain no secrets.
+// fault is one violation of a rule. Its texts contain no secrets. effect and severity are empty if
+// they are those of the rule.
 type fault struct {
 	path, expected, actual, message string
-	effect, severity                string // if they differ from those of the rule
+	effect, severity                string // empty: as in the rule
 }
 
-// rule is one entry of the catalogue. judge returns the faults it found and whether there was
-// anything to compare.
+// rule is one entry of the catalogue. judge returns the violations. compared is false if the rule
+// had nothing to compare.
 type rule struct {
 	id, effect, severity string
 	judge                func(*call) (faults []fault, compared bool)
 }
 
-// call is one request in normal form.
+// call is a request that was read, with its values in normal form.
 type call struct {
 	Input
-	policy      Policy // the zero policy if none was given
+	policy      Policy // the zero policy if the request has none
 	url         normal.URL
-	network     string   // CAIP-2, or as given
+	network     string   // CAIP-2 name, or as sent if unknown
 	units       *big.Int // nil if absent
-	usd         *big.Rat // nil if it cannot be derived
+	usd         *big.Rat // amount in US dollars; nil if unknown
 	expectedURL *normal.URL
-	leaks       *leaks // nil until the texts were scanned
+	leaks       *leaks // nil until leaksOf has scanned the texts
 
 	allowedHosts, blockedHosts, allowedFacilitators []normal.HostEntry
 }
 
-// Evaluate judges one payment. Errors: the codes of common rule 0.2, with out_of_range for a
-// URL or a host entry without normal form.
+// Evaluate judges one payment. It refuses a request that violates its schema, and a URL or a host
+// entry that has no normal form (out_of_range).
 func Evaluate(in Input) (Output, error) {
 	if err := bounds.Check(in); err != nil {
 		return Output{}, err
@@ -161,7 +162,7 @@ func newCall(in Input) (*call, error) {
 	return c, nil
 }
 
-// webURL reads an http or https URL. It accepts hosts that are numbers, which the rule
+// webURL parses an http or https URL. It accepts numeric hosts such as "127.1", which the rule
 // private_network_host judges.
 func webURL(raw, path string) (normal.URL, error) {
 	u, err := normal.ParseURLAnyHost(raw)
@@ -184,8 +185,8 @@ func hostEntries(entries []string, path string) ([]normal.HostEntry, error) {
 	return parsed, nil
 }
 
-// usdOf returns the amount in US dollars: as stated, otherwise from units of USDC, otherwise
-// nil.
+// usdOf returns the amount in US dollars: the stated amount, or the value of the units if the
+// asset is USDC, or nil.
 func usdOf(network, asset string, units *big.Int, stated *float64) *big.Rat {
 	switch {
 	case stated != nil:
@@ -205,7 +206,7 @@ func (c *call) amountUSD() *float64 {
 	return &f
 }
 
-// decisionOf returns the strongest effect: deny, then needs_review, then allow.
+// decisionOf returns the decision for the strongest effect: deny, then needs_review, then allow.
 func decisionOf(findings []Finding) string {
 	decision := "allow"
 	for _, f := range findings {
@@ -221,7 +222,7 @@ func decisionOf(findings []Finding) string {
 
 var severities = []string{"critical", "high", "medium", "low", "info"}
 
-// sortFindings sorts findings by severity, highest first, then id, then path.
+// sortFindings sorts findings by severity, highest first, then by id, then by path.
 func sortFindings(findings []Finding) {
 	slices.SortStableFunc(findings, func(a, b Finding) int {
 		return cmp.Or(
@@ -230,7 +231,7 @@ func sortFindings(findings []Finding) {
 	})
 }
 
-// CatalogueIDs lists the ids of all rules, in the order of checks.
+// CatalogueIDs returns the ids of all rules, in the order of the checks.
 func CatalogueIDs() []string {
 	ids := make([]string, len(catalogue))
 	for i, r := range catalogue {

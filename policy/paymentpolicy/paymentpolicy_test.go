@@ -29,7 +29,7 @@ func decide(t testing.TB, body []byte) paymentpolicy.Output {
 	return out
 }
 
-// told is an answer in the words of the case files: "deny: rule rule".
+// told formats an answer as the case files do: "deny: rule rule".
 func told(out paymentpolicy.Output) string {
 	text := out.Decision + ":"
 	for _, f := range out.Findings {
@@ -70,7 +70,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// The effect and severity of every rule, as the contract lists them.
+// Every rule has the effect and the severity that the contract states.
 func TestEffectsAndSeverities(t *testing.T) {
 	want := map[string]string{
 		"resource_binding_mismatch": "deny critical", "resource_binding_missing": "deny high", "method_mismatch": "deny high",
@@ -91,7 +91,7 @@ func TestEffectsAndSeverities(t *testing.T) {
 			for _, f := range decide(t, c.Body).Findings {
 				said := f.Effect + " " + f.Severity
 				if f.ID == "payment_identifier_missing" && said == "deny high" {
-					continue // required by the policy
+					continue // the policy requires it, which changes effect and severity
 				}
 				got[f.ID] = said
 			}
@@ -165,7 +165,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// No answer repeats a secret, a nonce, an identifier, a query or a whole address.
+// No answer contains a secret, a nonce, an identifier, a query or a complete address.
 func TestAnswersRepeatNoSecret(t *testing.T) {
 	canaries := []string{"canaryquery", "canarynonce", "canaryident", "canaryvalue", "1f9840a85d5af5bf1d1762f925bdaddc4201f984", "canarypass", "ghp_"}
 	body := `{"payment":{"resourceUrl":"https://user:canarypass@api.example/p?q=canaryquery","method":"GET","network":"ghp_abcdefghijklmnopqrstuvwxyz0123456789",
@@ -206,7 +206,7 @@ func TestRedactedRecord(t *testing.T) {
 	}
 }
 
-// More findings than an answer holds: the worst stay.
+// An answer with more findings than the limit keeps the most severe ones.
 func TestFindingsAreCut(t *testing.T) {
 	metadata := map[string]any{}
 	for i := range 600 {
@@ -224,9 +224,9 @@ func TestFindingsAreCut(t *testing.T) {
 	}
 }
 
-// Metadata may be anything of a megabyte: what scanning it takes grows with its
-// length and not with how it is nested. Before, each text below a long name carried a
-// copy of that name, which was 100 GB of them for a megabyte.
+// The metadata may be any JSON of up to a megabyte. The cost of scanning grows with its length,
+// not with its nesting. Earlier each text below a long member name had a copy of that name: for a
+// megabyte these were 100 GB.
 func TestMetadataCostsItsLength(t *testing.T) {
 	const octets = 100_000
 	for name, metadata := range map[string]string{
@@ -248,7 +248,7 @@ func TestMetadataCostsItsLength(t *testing.T) {
 	}
 }
 
-// A restriction added to a policy never makes the decision weaker.
+// A restriction that is added to a policy never makes the decision less strict.
 func TestRestrictionsNeverWeaken(t *testing.T) {
 	rank := map[string]int{"allow": 0, "needs_review": 1, "deny": 2}
 	restrictions := []string{
@@ -273,7 +273,7 @@ func TestRestrictionsNeverWeaken(t *testing.T) {
 	}
 }
 
-// The same body gives the same bytes.
+// The same request always gets the same bytes.
 func TestDeterministic(t *testing.T) {
 	for _, c := range policytest.Cases(t, "testdata/content.txtar") {
 		first, err := paymentpolicy.Service.Evaluate(c.Body)

@@ -35,7 +35,7 @@ func (c *call) redacted(out Output) RedactedRecord {
 		FindingIDs:            []string{},
 	}
 	if p.Metadata != nil {
-		_ = canon.Walk(p.Metadata, func(key string, _ jsontext.Value) error { // it fails for what is no object only
+		_ = canon.Walk(p.Metadata, func(key string, _ jsontext.Value) error { // the error, for metadata that is not an object, does not matter here
 			record.MetadataKeys = append(record.MetadataKeys, normal.Shown(key))
 			return nil
 		})

@@ -7,7 +7,8 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// one returns the result of a rule with at most one fault.
+// one returns the result of a rule that can have only one violation: f if broken is true,
+// otherwise none.
 func one(broken bool, f fault) ([]fault, bool) {
 	if broken {
 		return []fault{f}, true
@@ -17,7 +18,7 @@ func one(broken bool, f fault) ([]fault, bool) {
 
 func skipped() ([]fault, bool) { return nil, false }
 
-// Binding of the payment to a request.
+// Rules about the binding of the payment to a request.
 
 func resourceBinding(c *call) (faults []fault, compared bool) {
 	if raw := c.Payment.PaymentPayloadResource; raw != "" {
@@ -37,7 +38,7 @@ func resourceBinding(c *call) (faults []fault, compared bool) {
 	return faults, compared
 }
 
-// difference says which part of got differs from want.
+// difference states which part of got differs from want, without repeating path or query.
 func difference(want, got normal.URL, err error) string {
 	switch {
 	case err != nil:
@@ -98,11 +99,11 @@ func knownScheme(c *call) ([]fault, bool) {
 		message: "the payment scheme is absent or unknown"})
 }
 
-// Network and asset.
+// Rules about network and asset.
 
 func allowedNetwork(c *call) (faults []fault, compared bool) {
 	if c.Payment.Network == "" {
-		return skipped() // the rule network_unknown reports it
+		return skipped() // network_unknown reports it
 	}
 	if allowed := c.policy.AllowedNetworks; allowed != nil {
 		compared = true
@@ -132,7 +133,8 @@ func testnet(c *call) ([]fault, bool) {
 		message: "the network is a test network"})
 }
 
-// sameAsset compares contracts. The symbol USDC means the network's USDC contract.
+// sameAsset reports whether two assets are the same contract. The symbol USDC means the USDC
+// contract of the network.
 func (c *call) sameAsset(a, b string) bool {
 	return normal.SameAddress(a, b) ||
 		c.network != "" && normal.IsUSDC(c.network, a) && normal.IsUSDC(c.network, b)
@@ -158,7 +160,8 @@ func allowedAsset(c *call) (faults []fault, compared bool) {
 	return faults, compared
 }
 
-// canonicalAsset detects look-alike tokens: an address that is not the network's USDC.
+// canonicalAsset finds imitations of USDC: the asset is an address, but not the USDC contract of
+// the network.
 func canonicalAsset(c *call) ([]fault, bool) {
 	contract, known := normal.USDC(c.network)
 	_, err := normal.Address(c.network, c.Payment.Asset)
@@ -170,12 +173,12 @@ func canonicalAsset(c *call) ([]fault, bool) {
 		message: "the asset is not the USDC contract of this network"})
 }
 
-// Recipient.
+// Rules about the recipient.
 
 func allowedPayTo(c *call) (faults []fault, compared bool) {
 	got := c.Payment.PayTo
 	if got == "" {
-		return skipped() // the rule pay_to_missing reports it
+		return skipped() // pay_to_missing reports it
 	}
 	if allowed := c.policy.AllowedPayTo; allowed != nil {
 		compared = true
@@ -197,7 +200,7 @@ func validPayTo(c *call) ([]fault, bool) {
 		return skipped()
 	}
 	_, err := normal.Address(c.network, c.Payment.PayTo)
-	// The zero address is refused on any network, also an unknown one.
+	// The zero address is invalid on every network, including unknown ones.
 	zero := strings.HasPrefix(c.Payment.PayTo, "0x") && strings.Trim(c.Payment.PayTo[2:], "0") == ""
 	return one(err != nil || zero, fault{path: "/payment/payTo", expected: "an address of the network, not zero, with a right checksum",
 		actual: normal.MaskAddress(c.Payment.PayTo), message: "the recipient is not a valid address of this network"})
@@ -227,7 +230,7 @@ func anyMatches(entries []normal.HostEntry, u normal.URL) bool {
 	return slices.ContainsFunc(entries, func(e normal.HostEntry) bool { return e.Matches(u) })
 }
 
-// Host and transport.
+// Rules about host and transport.
 
 func blockedHost(c *call) ([]fault, bool) {
 	if c.policy.BlockedHosts == nil {
@@ -258,7 +261,7 @@ func publicHost(c *call) ([]fault, bool) {
 	if listed {
 		return skipped()
 	}
-	// Only the search list of a network resolves a name with a single label.
+	// A name with a single label resolves only with the search list of a private network.
 	single := !strings.ContainsAny(c.url.Host, ".:")
 	return one(single || normal.IsPrivate(c.url.Host), fault{path: "/payment/resourceUrl", expected: "a host on the public internet", actual: normal.Shown(c.url.Host),
 		message: "the resource is on a private network"})
@@ -274,7 +277,7 @@ func asciiHost(c *call) ([]fault, bool) {
 		message: "the host name is international and may look like another"})
 }
 
-// Time and replay.
+// Rules about time and replay.
 
 func timeoutShort(c *call) ([]fault, bool) {
 	if c.Payment.MaxTimeoutSeconds == nil {
@@ -320,7 +323,7 @@ func identifierGiven(c *call) ([]fault, bool) {
 	return one(c.Payment.PaymentIdentifier == "", f)
 }
 
-// The seller.
+// Rules about the seller.
 
 var riskLevels = []string{"low", "medium", "high", "critical"}
 
@@ -334,7 +337,7 @@ func riskNotCritical(c *call) ([]fault, bool) {
 
 func riskNotElevated(c *call) ([]fault, bool) {
 	if c.ServiceRisk == nil || c.ServiceRisk.Level == "critical" {
-		return skipped() // the rule service_risk_critical reports it
+		return skipped() // service_risk_critical reports it
 	}
 	threshold := "high"
 	if c.policy.ReviewServiceRiskAtOrAbove != "" {

@@ -9,14 +9,15 @@ import (
 	"github.com/countersign/countersign/policy/secrets"
 )
 
-// scanned is a text that is sent with a payment, and its position: a leaf of the metadata, or a
-// member.
+// scanned is a text that is sent with a payment: a text in the metadata, or, if member is set, the
+// value at that pointer.
 type scanned struct {
 	normal.Leaf
 	member string
 }
 
-// place returns the pointer of the text, without names that passes refuses.
+// place returns the pointer of the text. It stops before the first name for which passes returns
+// false.
 func (s scanned) place(passes func(name string) bool) string {
 	if s.member != "" {
 		return s.member
@@ -24,7 +25,7 @@ func (s scanned) place(passes func(name string) bool) string {
 	return s.Pointer("/payment/metadata", passes)
 }
 
-// texts lists the texts that are sent with a payment.
+// texts iterates over the texts that are sent with a payment: metadata, description and query.
 func (c *call) texts() iter.Seq[scanned] {
 	return func(yield func(scanned) bool) {
 		for leaf := range normal.Leaves(c.Payment.Metadata) {
@@ -44,7 +45,7 @@ func (c *call) texts() iter.Seq[scanned] {
 	}
 }
 
-// unescaped decodes percent escapes. A text with an invalid escape is returned unchanged.
+// unescaped decodes percent escapes. If an escape is invalid, it returns the text unchanged.
 func unescaped(text string) string {
 	if plain, err := url.QueryUnescape(text); err == nil {
 		return plain
@@ -52,20 +53,21 @@ func unescaped(text string) string {
 	return text
 }
 
-// leaks are secrets and personal data that would be sent with a payment.
+// leaks contains the secrets and the personal data that would be sent with a payment. compared is
+// true if there was a text to scan.
 type leaks struct {
 	secret, personal []fault
 	compared         bool
 }
 
-// leaksOf scans all texts once, and reports each kind once per position.
+// leaksOf scans all texts once. It reports each kind of secret or personal data once per pointer.
 func (c *call) leaksOf() *leaks {
 	if c.leaks != nil {
 		return c.leaks
 	}
 	c.leaks = &leaks{}
 	seen := map[[2]string]bool{}
-	shown := map[string]bool{} // member names; false: the name itself contains a secret
+	shown := map[string]bool{} // by member name: false if the name itself contains a secret or personal data
 	passes := func(name string) bool {
 		show, known := shown[name]
 		if !known {

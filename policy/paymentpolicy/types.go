@@ -6,7 +6,7 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// Input is one proposed payment and what the buyer knows about it.
+// Input is one proposed payment, with what the buyer expects, allows and has spent.
 type Input struct {
 	policy.Common
 	Payment     Payment      `json:"payment" jsonschema_description:"The x402 payment to judge before it is signed."`
@@ -17,7 +17,7 @@ type Input struct {
 	ServiceRisk *ServiceRisk `json:"serviceRisk,omitempty" jsonschema_description:"What the buyer knows about the seller's risk."`
 }
 
-// Payment is the x402 intent and the members of the challenge that go with it.
+// Payment is the x402 intent with further members of the seller's challenge.
 type Payment struct {
 	Intent
 	MaxTimeoutSeconds *int           `json:"maxTimeoutSeconds,omitempty" jsonschema:"minimum=-9007199254740991,maximum=9007199254740991" jsonschema_description:"Validity of the authorization in seconds, from the challenge."`
@@ -26,7 +26,7 @@ type Payment struct {
 	Metadata          jsontext.Value `json:"metadata,omitempty" jsonschema_description:"Free-form members that travel with the payment; scanned for secrets and personal data."`
 }
 
-// Intent is the x402 intent of the specification.
+// Intent has the members of an x402 intent.
 type Intent struct {
 	ResourceURL            string   `json:"resourceUrl" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Absolute http or https URL of the paid resource."`
 	Method                 string   `json:"method" jsonschema:"minLength=1,maxLength=32,pattern=^[-!#$%&'*+.^_\x60|~0-9A-Za-z]+$" jsonschema_description:"HTTP method, compared without regard to case."`
@@ -42,7 +42,7 @@ type Intent struct {
 	PaymentPayloadMethod   string   `json:"paymentPayloadMethod,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"The method inside the payload that will be signed."`
 }
 
-// Expected is what the buyer expects to pay, from another source than the challenge.
+// Expected contains the terms that the buyer expects. They must not come from the challenge.
 type Expected struct {
 	ResourceURL  string   `json:"resourceUrl,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"The URL the buyer wanted."`
 	Method       string   `json:"method,omitempty" jsonschema:"minLength=1,maxLength=32" jsonschema_description:"The method the buyer wanted."`
@@ -54,8 +54,8 @@ type Expected struct {
 	ToleranceBps int      `json:"toleranceBps,omitempty" jsonschema:"minimum=0,maximum=10000" jsonschema_description:"Accepted excess over the expected amount, in hundredths of a percent."`
 }
 
-// Policy is the buyer's policy: the x402 members of the specification's policy table and those
-// that this service adds. An absent list does not restrict; an empty list allows nothing.
+// Policy is the buyer's policy for payments. An absent list does not restrict; an empty list
+// allows nothing.
 type Policy struct {
 	PolicyID             string   `json:"policyId" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"Name of the policy."`
 	Version              int      `json:"version" jsonschema:"minimum=1,maximum=9007199254740991" jsonschema_description:"Version of the policy, counted from 1."`
@@ -80,8 +80,8 @@ type Policy struct {
 	ReviewServiceRiskAtOrAbove string   `json:"reviewServiceRiskAtOrAbove,omitempty" jsonschema:"enum=medium,enum=high,enum=critical" jsonschema_description:"A serviceRisk.level at or above this one needs a review. Default high."`
 }
 
-// RefusesNull tells the schemas made from a policy that none of its members may be null,
-// because many programs write null for an empty list.
+// RefusesNull is a marker: a schema that is made from a type with this method does not allow null
+// for any member, because many programs write null for an empty list.
 func (Policy) RefusesNull() {}
 
 // Spend has the amounts spent before this payment, in US dollars.
@@ -96,7 +96,7 @@ type Replay struct {
 	UsedPaymentIdentifiers []string `json:"usedPaymentIdentifiers,omitempty" jsonschema:"maxItems=10000,minLength=1,maxLength=2048" jsonschema_description:"Payment identifiers of earlier payments."`
 }
 
-// ServiceRisk is the seller's risk as the buyer knows it.
+// ServiceRisk is a risk rating of the seller that the buyer has.
 type ServiceRisk struct {
 	Level  string `json:"level" jsonschema:"minLength=1,enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"Risk level of the seller's service."`
 	Source string `json:"source,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Source of the rating."`
@@ -130,14 +130,14 @@ type Finding struct {
 	DocPath  string `json:"docPath" jsonschema_description:"Path of the rule's page on this service."`
 }
 
-// Check is the result of one rule, skipped if there was nothing to compare.
+// Check is the outcome of one rule: pass, fail, or skipped if there was nothing to compare.
 type Check struct {
 	ID      string `json:"id" jsonschema_description:"Name of the rule."`
 	Outcome string `json:"outcome" jsonschema:"enum=pass,enum=fail,enum=skipped" jsonschema_description:"skipped: there was nothing to compare."`
 }
 
-// RedactedRecord is a log entry about the payment. Hashes are SHA-256 of the UTF-8 text, as 64
-// lower-case hex digits.
+// RedactedRecord is an entry for a log of payments, without secrets. Each hash is the SHA-256 of
+// the UTF-8 text, as 64 lower-case hex digits.
 type RedactedRecord struct {
 	ResourceHost          string   `json:"resourceHost" jsonschema_description:"Host of the resource."`
 	ResourcePathHash      string   `json:"resourcePathHash" jsonschema_description:"SHA-256 of its path."`

@@ -12,9 +12,9 @@ import (
 	"github.com/countersign/countersign/policy/paymentpolicy"
 )
 
-// URLs that were labelled without sight of the tables of hosts: at least nine of ten
-// that lead into a machine or a private network are denied or refused, and at most one
-// in twenty public ones is.
+// The file has URLs that were labelled by somebody who had not seen the tables of hosts. Of the
+// URLs of local or private hosts at least nine in ten are denied or refused; of the public ones at
+// most one in twenty.
 func TestUnseenHosts(t *testing.T) {
 	data, err := os.ReadFile("testdata/unseen_hosts.txt")
 	if err != nil {

@@ -43,7 +43,8 @@ type walker struct {
 	tried   map[string]bool
 }
 
-// walk visits value, which has the given Go type. set replaces it in the root.
+// walk visits value and its members; typ is the Go type of value. set puts another value in its
+// place in the root.
 func (w *walker) walk(path string, value any, typ reflect.Type, tag string, set func(any)) {
 	for typ.Kind() == reflect.Pointer {
 		typ = typ.Elem()

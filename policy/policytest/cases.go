@@ -8,15 +8,15 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// Case is one case of a file.
+// Case is one case of a case file.
 type Case struct {
 	Name string
-	Body []byte // the merged request
-	Want string // the expected text, trimmed
+	Body []byte // the base with the patch of the case applied
+	Want string // the expected result, without white space at the ends
 }
 
-// Cases reads a case file. It is a txtar archive: the section "base" is a valid request, and
-// every other section is one case, whose name says what it shows:
+// Cases reads a case file. It is a txtar archive: the section "base" is a valid request, and every
+// other section is one case, named after what it shows:
 //
 //	-- base --
 //	{"payment": {"method": "GET"}}
@@ -25,8 +25,8 @@ type Case struct {
 //	---
 //	deny: method_mismatch
 //
-// Above the line "---" is a JSON merge patch (RFC 7396) of the base, below it the expected
-// result, in a form that the test defines.
+// The text before the line "---" is a JSON merge patch (RFC 7396) for the base. The text after it
+// is the expected result, in a form that the test defines.
 func Cases(t testing.TB, file string) []Case {
 	t.Helper()
 	archive, err := txtar.ParseFile(file)
@@ -53,8 +53,8 @@ func Cases(t testing.TB, file string) []Case {
 	return cases
 }
 
-// Merge applies a JSON merge patch: objects are merged, null removes a member, any other value
-// replaces.
+// Merge applies a JSON merge patch: it merges objects, removes a member whose patch is null, and
+// replaces any other value.
 func Merge(base, patch []byte) ([]byte, error) {
 	var b, p any
 	if err := json.Unmarshal(base, &b); err != nil {

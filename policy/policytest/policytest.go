@@ -1,6 +1,6 @@
-// Package policytest has helpers for the tests of every service: the answer to a request, the
-// members of an answer, a refusal by code and path, and that the same request always gets the
-// same bytes.
+// Package policytest has helpers for the tests of all services. They evaluate a request, read
+// members of an answer, check the code and the path of a refusal, and check that the same request
+// always gets the same bytes.
 package policytest
 
 import (
@@ -13,14 +13,14 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// TB is implemented by tests and by properties.
+// TB has the methods of testing.TB that the helpers need; *rapid.T has them too.
 type TB interface {
 	Helper()
 	Errorf(format string, args ...any)
 	Fatalf(format string, args ...any)
 }
 
-// Must returns the output of a function that must not refuse its input.
+// Must returns the output of evaluate for in. The test fails if evaluate refuses the input.
 func Must[I, O any](t TB, evaluate func(I) (O, error), in I) O {
 	t.Helper()
 	out, err := evaluate(in)
@@ -30,7 +30,7 @@ func Must[I, O any](t TB, evaluate func(I) (O, error), in I) O {
 	return out
 }
 
-// Ask is Must for a request given as the members of a JSON object.
+// Ask is like Must. The input is given as the members of a JSON object, without the braces.
 func Ask[I, O any](t TB, evaluate func(I) (O, error), members string) O {
 	t.Helper()
 	var in I
@@ -54,7 +54,7 @@ func Members(t TB, service policy.Service, request string) map[string]any {
 	return members
 }
 
-// IDs returns the ids of the findings in order, never nil.
+// IDs returns the ids of the findings in their order. It returns an empty list rather than nil.
 func IDs(findings []policy.Finding) []string {
 	ids := make([]string, len(findings))
 	for i := range findings {
@@ -63,8 +63,8 @@ func IDs(findings []policy.Finding) []string {
 	return ids
 }
 
-// Refused requires that err is a refusal with the code at the path; otherwise it reports the
-// request.
+// Refused checks that err is a refusal with this code and path. Otherwise the test fails, and the
+// message contains the request.
 func Refused(t TB, request any, err error, code, path string) {
 	t.Helper()
 	var refusal *policy.Error
@@ -73,8 +73,8 @@ func Refused(t TB, request any, err error, code, path string) {
 	}
 }
 
-// FuzzPure searches for a request that is neither answered nor refused, or that gets two
-// different answers. The service's own example is a seed.
+// FuzzPure searches for a request that gets an error other than a refusal, or two different
+// answers. The service's own example is a seed.
 func FuzzPure(f *testing.F, service policy.Service, seeds ...string) {
 	f.Add([]byte(service.Example))
 	for _, seed := range seeds {

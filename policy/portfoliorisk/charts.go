@@ -9,8 +9,8 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// charts are how far the example's portfolio is below its best value so far. The deepest
-// point must be that of the answer.
+// charts returns how far the example's portfolio is below its highest value so far. It returns an
+// error if the lowest point is not the answer's maxDrawdown.
 func charts(s policy.Service) ([]policy.Chart, error) {
 	in, answer, err := policy.RunExample(s, Evaluate)
 	if err != nil {

@@ -2,7 +2,8 @@ package portfoliorisk
 
 import "github.com/countersign/countersign/policy/shape"
 
-// Conditions say that all positions give the same measures.
+// Conditions returns the condition that all positions have the same members: weights or market
+// values, with or without returns.
 func Conditions() []any {
 	items := func(schema shape.Schema) shape.Schema {
 		return shape.Items("positions", schema)

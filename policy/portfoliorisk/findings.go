@@ -2,7 +2,7 @@ package portfoliorisk
 
 import "github.com/countersign/countersign/policy"
 
-// documented says what each finding is about.
+// documented describes each finding.
 func documented() []policy.Rule {
 	return []policy.Rule{
 		{ID: "single_position_concentration", Example: `{}`,

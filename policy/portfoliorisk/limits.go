@@ -1,15 +1,15 @@
 package portfoliorisk
 
-// Bounds of the inputs; the tags of Input repeat them for the schema.
+// Limits of the inputs. The tags of Input repeat them for the schema.
 const (
 	maxPositions = 500
 	maxSymbol    = 32
 	maxSector    = 64
 	maxWeight    = 5 // five times the capital in one position, long or short
 	maxValue     = 1e15
-	minReturns   = 2 // a sample variance needs two
+	minReturns   = 2 // a sample variance needs two returns
 	maxReturns   = 5000
-	minReturn    = -1 // everything lost
+	minReturn    = -1 // a loss of everything
 	maxReturn    = 10
 	minRate      = -0.5
 	maxRate      = 1
@@ -17,12 +17,13 @@ const (
 	minLevel     = 0.5
 	maxLevel     = 0.999
 
-	sumOfWeights = 1e-6  // how far from 1 the weights may sum
-	noDeviation  = 1e-15 // a standard deviation below is rounding noise
+	sumOfWeights = 1e-6  // tolerated difference of the sum of the weights from 1
+	noDeviation  = 1e-15 // a smaller standard deviation is rounding error
 	unclassified = "unclassified"
 )
 
-// The score: each part is full at its value and counts with its weight.
+// Parameters of the score. A part reaches its maximum at its full value, and counts with its
+// weight.
 const (
 	fullVolatility = 0.40
 	fullDrawdown   = 0.50
@@ -34,7 +35,7 @@ const (
 	sharpePart        = 0.15
 )
 
-// When a finding is made.
+// Thresholds of findings.
 const (
 	singleHigh, singleMedium = 0.25, 0.10
 	sectorHigh, sectorMedium = 0.40, 0.25
@@ -42,7 +43,7 @@ const (
 	highVolatility           = 0.30
 	deepDrawdown             = 0.30
 	shortHistory             = 30
-	percentReturn            = 0.5  // above it a return was probably written in percent
-	percentRate              = 0.25 // and so was a rate
+	percentReturn            = 0.5  // a larger return was probably written in percent
+	percentRate              = 0.25 // a larger rate was probably written in percent
 	leverage                 = 1 + 1e-6
 )

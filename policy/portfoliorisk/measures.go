@@ -8,7 +8,7 @@ import (
 	"github.com/countersign/countersign/policy/money"
 )
 
-// measures are the statistics of the portfolio's returns; NaN where undefined.
+// measures contains statistics of the portfolio's returns. A statistic that is not defined is NaN.
 type measures struct {
 	volatility, sharpe, sortino, drawdown, calmar, annualized  float64
 	valueAtRisk, shortfall, beta, omega, tracking, information float64
@@ -58,7 +58,8 @@ func (p *portfolio) measure() measures {
 	return m
 }
 
-// downside is the root of the mean squared shortfall below the risk-free rate.
+// downside returns the downside deviation: the root of the mean squared shortfall below the
+// risk-free rate.
 func (p *portfolio) downside() float64 {
 	var squares money.Compensated
 	for _, x := range p.returns {
@@ -69,7 +70,8 @@ func (p *portfolio) downside() float64 {
 	return math.Sqrt(squares.Float() / float64(len(p.returns)))
 }
 
-// omega is the sum of the returns above the risk-free rate over that of those below.
+// omega returns the sum of the gains above the risk-free rate divided by the sum of the shortfalls
+// below it.
 func (p *portfolio) omega() float64 {
 	var above, below money.Compensated
 	for _, x := range p.returns {
@@ -85,8 +87,8 @@ func (p *portfolio) omega() float64 {
 	return above.Float() / below.Float()
 }
 
-// drawdown is the largest loss from a peak, the start included. What is followed
-// is wealth over its peak, which never overflows.
+// drawdown returns the largest relative loss from a peak; the start counts as a peak. It tracks
+// wealth divided by its peak, which cannot overflow.
 func drawdown(r []float64) float64 {
 	worst, level := 0.0, 1.0
 	for _, x := range r {
@@ -96,7 +98,7 @@ func drawdown(r []float64) float64 {
 	return worst
 }
 
-// annualized is the compound annual return; NaN where wealth ends below zero.
+// annualized returns the compound annual return, or NaN if the wealth ends below zero.
 func (p *portfolio) annualized() float64 {
 	var logs money.Compensated
 	sign := 1.0
@@ -123,7 +125,7 @@ func mean(x []float64) float64 {
 	return sum.Float() / float64(len(x))
 }
 
-// covariance is that of a sample (n-1).
+// covariance returns the sample covariance (divisor n-1).
 func covariance(a, b []float64) float64 {
 	ma, mb := mean(a), mean(b)
 	var sum money.Compensated
@@ -133,10 +135,10 @@ func covariance(a, b []float64) float64 {
 	return sum.Float() / float64(len(a)-1)
 }
 
-// quantile is the (1-confidence)-quantile of type 7 of Hyndman and Fan: linear
-// between the order statistics at (n-1)*(1-confidence), as in R, NumPy and
-// spreadsheets (PERCENTILE.INC). The place is an exact fraction, so that a
-// quantile on an observation is that observation.
+// quantile returns the (1-confidence)-quantile of type 7 of Hyndman and Fan, as in R, NumPy and
+// spreadsheets (PERCENTILE.INC): linear between the order statistics at (n-1)*(1-confidence). It
+// computes this position as an exact fraction, so that a quantile at an observation is exactly
+// that observation.
 func quantile(x []float64, confidence float64) float64 {
 	sorted := slices.Sorted(slices.Values(x))
 	at := new(big.Rat).Sub(big.NewRat(1, 1), money.Exact(confidence))

@@ -1,16 +1,16 @@
-// Package portfoliorisk measures concentration and risk of a portfolio and
-// scores it from 0 to 100.
+// Package portfoliorisk measures concentration and risk of a portfolio, and scores it from 0 to
+// 100.
 //
-// The portfolio's return of a period is the sum of weight times return of its
-// positions, rebalanced every period. Volatility is the sample standard deviation
-// times the root of the periods a year; the Sharpe ratio is that of Sharpe 1994
-// ("The Sharpe Ratio"), Sortino's that of Sortino and Price 1994, quantiles are
-// type 7 of Hyndman and Fan 1996. Concentration is Herfindahl's and Hirschman's
-// sum of squared shares of the gross exposure.
+// The portfolio's return of a period is the sum of weight times return of its positions, which are
+// rebalanced every period. Volatility is the sample standard deviation times the root of the
+// periods per year. The Sharpe ratio is that of Sharpe 1994 ("The Sharpe Ratio"), the Sortino
+// ratio that of Sortino and Price 1994, and quantiles are of type 7 of Hyndman and Fan 1996.
+// Concentration is the Herfindahl-Hirschman index: the sum of the squared shares of the gross
+// exposure.
 //
-// For AAA at 60 % with returns .02, -.01, .03, -.04 and BBB at 40 % with 0, .01,
-// -.02, .02, monthly, at a risk-free 2.4 %: volatility 0.04472135955, Sharpe
-// -0.2683281573, drawdown 0.016, HHI 0.52, score 39.23.
+// For AAA at 60 % with returns .02, -.01, .03, -.04 and BBB at 40 % with 0, .01, -.02, .02,
+// monthly, at a risk-free 2.4 %: volatility 0.04472135955, Sharpe -0.2683281573, drawdown 0.016,
+// HHI 0.52, score 39.23.
 //
 // Returns, rates, shares and weights are decimals.
 package portfoliorisk
@@ -38,7 +38,7 @@ var Service = policy.Declare(policy.Service{
 	Charts:     charts,
 }, Evaluate)
 
-// Input is a portfolio, with returns of each position, of the whole, or none.
+// Input is a portfolio. It may have returns of each position or of the whole portfolio.
 type Input struct {
 	policy.Common
 	Positions        []Position `json:"positions" jsonschema:"minItems=1,maxItems=500" jsonschema_description:"The holdings."`
@@ -49,7 +49,7 @@ type Input struct {
 	ConfidenceLevel  *float64   `json:"confidenceLevel,omitempty" jsonschema:"minimum=0.5,maximum=0.999,default=0.95" jsonschema_description:"Of value at risk and expected shortfall."`
 }
 
-// Position is one holding. Weight or market value, the same for all.
+// Position is one holding. All positions have a weight, or all have a market value.
 type Position struct {
 	Symbol      string    `json:"symbol" jsonschema:"minLength=1,maxLength=32" jsonschema_description:"Unique in the portfolio."`
 	Weight      *float64  `json:"weight,omitempty" jsonschema:"minimum=-5,maximum=5" jsonschema_description:"Share of the capital, negative for a short; all sum to 1."`
@@ -58,7 +58,7 @@ type Position struct {
 	Returns     []float64 `json:"returns,omitempty" jsonschema:"minItems=2,maxItems=5000" jsonschema_description:"Returns per period, each from -1 to 10; all positions the same number, or none."`
 }
 
-// Output is the score and what it is made of. What cannot be computed is null.
+// Output is the score with its measures. A number that cannot be computed is null.
 type Output struct {
 	RiskScore            float64          `json:"riskScore" jsonschema_description:"0 to 100, higher is riskier."`
 	RiskLevel            string           `json:"riskLevel" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"Below 25, 50, 75, and above."`
@@ -86,14 +86,14 @@ type Output struct {
 	Findings             []policy.Finding `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }
 
-// Sector is the sum of the holdings of one sector.
+// Sector contains the sums over the positions of one sector.
 type Sector struct {
 	Sector   string  `json:"sector" jsonschema_description:"Name of the sector."`
 	Weight   float64 `json:"weight" jsonschema_description:"Net share of the capital."`
 	Holdings int     `json:"holdings" jsonschema_description:"Number of positions."`
 }
 
-// Holding is one position's part in the risk.
+// Holding is one position with its contribution to the risk.
 type Holding struct {
 	Symbol               string   `json:"symbol" jsonschema_description:"As sent."`
 	Sector               string   `json:"sector" jsonschema_description:"As sent, or unclassified."`
@@ -102,9 +102,9 @@ type Holding struct {
 	StandaloneVolatility *float64 `json:"standaloneVolatility" jsonschema:"nullable" jsonschema_description:"Annual, of the position alone."`
 }
 
-// Evaluate scores a portfolio. It refuses with missing_field, out_of_range,
-// too_long, too_many_items, mutually_exclusive, inconsistent_input,
-// weights_do_not_sum_to_one and returns_incomplete.
+// Evaluate scores a portfolio. The codes of its errors are missing_field, out_of_range, too_long,
+// too_many_items, mutually_exclusive, inconsistent_input, weights_do_not_sum_to_one and
+// returns_incomplete.
 func Evaluate(in Input) (Output, error) {
 	p, err := read(in)
 	if err != nil {
@@ -131,7 +131,7 @@ func Evaluate(in Input) (Output, error) {
 	return out, nil
 }
 
-// scores is a weighted mean of parts from 0 to 1.
+// scores computes a weighted mean of parts from 0 to 1.
 type scores struct{ sum, weight float64 }
 
 func (s *scores) add(part, weight float64) {
@@ -139,13 +139,14 @@ func (s *scores) add(part, weight float64) {
 	s.weight += weight
 }
 
-// score is 0 to 100 with two decimals, half away from zero. It is rounded from
-// 12 digits, so that the last bits of a double do not decide a half.
+// score returns the mean as a number from 0 to 100 with two decimals, rounded half away from zero.
+// It first rounds to 12 digits, so that the last bits of a double do not decide how a half is
+// rounded.
 func (s *scores) score() float64 {
 	return math.Round(policy.Sig12(100*s.sum/s.weight)*100) / 100
 }
 
-// level is the name of a score.
+// level returns the risk level of a score.
 func level(score float64) string {
 	switch {
 	case score < 25:
@@ -158,20 +159,21 @@ func level(score float64) string {
 	return "critical"
 }
 
-// portfolio is a checked input.
+// portfolio is an input that was read and checked.
 type portfolio struct {
-	symbols, names []string // names are sectors
+	symbols, names []string // names contains the sectors
 	weights        []float64
 	gross          float64     // sum of the absolute weights
-	assets         [][]float64 // returns of each position, or nil
-	returns        []float64   // of the portfolio, or nil
+	assets         [][]float64 // returns of each position; nil if there are none
+	returns        []float64   // returns of the portfolio; nil if there are none
 	benchmark      []float64
 	riskFree       float64 // per period
 	perYear        float64
 	confidence     float64
 }
 
-// concentration fills in what needs weights only and returns the HHI.
+// concentration sets the results that depend only on the weights, and returns the
+// Herfindahl-Hirschman index.
 func (p *portfolio) concentration(out *Output) float64 {
 	var squares money.Compensated
 	for _, w := range p.weights {
@@ -186,7 +188,7 @@ func (p *portfolio) concentration(out *Output) float64 {
 	return hhi
 }
 
-// holdings lists the positions with their part in the risk.
+// holdings adds the positions with their contributions to the risk.
 func (p *portfolio) holdings(out *Output) {
 	out.Positions = make([]Holding, len(p.symbols))
 	variance := 0.0
@@ -211,7 +213,7 @@ func (p *portfolio) holdings(out *Output) {
 	}
 }
 
-// report fills in what the returns say.
+// report sets the results that depend on the returns.
 func (p *portfolio) report(out *Output, m measures) {
 	number := func(x float64) *float64 {
 		if math.IsNaN(x) {

@@ -18,7 +18,7 @@ import (
 
 func ptr[T any](x T) *T { return &x }
 
-// ask reads a request given as JSON members.
+// ask evaluates a request that is given as JSON members.
 func ask(t *testing.T, members string) portfoliorisk.Output {
 	t.Helper()
 	return policytest.Ask(t, portfoliorisk.Evaluate, members)
@@ -42,7 +42,8 @@ func ExampleEvaluate() {
 	// Output: 39.23 medium 0.04472135955 -0.2683281573 0.52
 }
 
-// Each request of testdata/portfolios.txtar has its computed answer next to it.
+// In testdata/portfolios.txtar each request is followed by its answer, which was computed
+// independently.
 func TestPortfoliosAgainstAnotherComputation(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/portfolios.txtar")
 	if err != nil {
@@ -74,7 +75,7 @@ func TestPortfoliosAgainstAnotherComputation(t *testing.T) {
 	}
 }
 
-// The worked example of the contract, digit by digit.
+// The service gives the worked example of the contract, digit by digit.
 func TestWorkedExample(t *testing.T) {
 	got := policytest.Members(t, portfoliorisk.Service, portfoliorisk.Service.Example)
 	for name, want := range map[string]any{
@@ -98,7 +99,7 @@ func TestUnavailableIsNull(t *testing.T) {
 		out.Positions[0].RiskContribution != nil || out.Positions[0].StandaloneVolatility != nil || out.Observations != 0 {
 		t.Errorf("no returns: %+v", out)
 	}
-	if out.RiskScore != 100 || out.RiskLevel != "critical" { // one position: HHI 1
+	if out.RiskScore != 100 || out.RiskLevel != "critical" { // one position has an HHI of 1
 		t.Errorf("score %v %s", out.RiskScore, out.RiskLevel)
 	}
 	flat := ask(t, `"positions":[{"symbol":"A","weight":1,"returns":[0.01,0.01,0.01]}],"benchmarkReturns":[0.02,0.02,0.02]`)
@@ -116,10 +117,10 @@ func TestUnavailableIsNull(t *testing.T) {
 	}
 }
 
-// Omega is the sum of the gains over a threshold, here the risk-free rate of a period,
-// over that of the losses below it (Keating and Shadwick 2002); the information ratio is
-// the mean active return over its standard deviation (Goodwin 1998). The returns are
-// those of the tests of empyrical; 19 points of gain against 14 of loss.
+// Omega is the sum of the gains above a threshold, here the risk-free rate of a period, divided by
+// the sum of the losses below it (Keating and Shadwick 2002). The information ratio is the mean
+// active return divided by its standard deviation (Goodwin 1998). The returns are from the tests
+// of empyrical: 19 points of gain and 14 of loss.
 func TestOmegaAndInformationRatio(t *testing.T) {
 	const returns = `"positions":[{"symbol":"X","weight":1}],"portfolioReturns":[0.01,0.1,-0.04,0.02,0.03,0.02,0.01,-0.1]`
 	out := ask(t, returns)
@@ -231,8 +232,8 @@ func TestBoundsOfTheSchemaAreKept(t *testing.T) {
 	}
 }
 
-// Risk contributions sum to 1, shares to the whole; the order of positions and
-// the unit of market values do not matter; the tail is at least the quantile.
+// The risk contributions add up to 1, and the shares to the whole. The order of positions and the
+// unit of market values do not matter. The expected shortfall is at least the value at risk.
 func TestInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, periods := rapid.IntRange(1, 8).Draw(t, "n"), rapid.IntRange(2, 60).Draw(t, "periods")

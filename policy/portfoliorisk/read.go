@@ -11,7 +11,7 @@ import (
 	"github.com/countersign/countersign/policy/money"
 )
 
-// read checks an input.
+// read reads and checks an input.
 func read(in Input) (*portfolio, error) {
 	var c money.Check
 	p := &portfolio{perYear: float64(money.Or(in.PeriodsPerYear, 252)), confidence: money.Or(in.ConfidenceLevel, 0.95), benchmark: in.BenchmarkReturns}
@@ -30,7 +30,7 @@ func read(in Input) (*portfolio, error) {
 	return p, c.Err()
 }
 
-// readPositions checks the positions one by one.
+// readPositions checks symbol and sector of each position.
 func (p *portfolio) readPositions(c *money.Check, positions []Position) {
 	seen := map[string]bool{}
 	text := func(path, s string, limit int) {
@@ -54,7 +54,7 @@ func (p *portfolio) readPositions(c *money.Check, positions []Position) {
 	}
 }
 
-// readWeights turns weights or market values into weights.
+// readWeights reads weights, or computes them from market values.
 func (p *portfolio) readWeights(c *money.Check, positions []Position) {
 	byValue := positions[0].MarketValue != nil
 	var total money.Sum
@@ -92,7 +92,7 @@ func (p *portfolio) readWeights(c *money.Check, positions []Position) {
 	p.gross = gross.Float()
 }
 
-// readReturns checks the returns and computes those of the portfolio.
+// readReturns checks the returns, and computes those of the portfolio.
 func (p *portfolio) readReturns(c *money.Check, in Input) {
 	series := func(path string, x []float64) {
 		c.Length(path, len(x), minReturns, maxReturns)
@@ -132,7 +132,7 @@ func (p *portfolio) readReturns(c *money.Check, in Input) {
 	}
 }
 
-// combine sums the positions' returns by weight.
+// combine computes the portfolio's returns from those of the positions.
 func (p *portfolio) combine(positions []Position) {
 	p.returns = make([]float64, len(positions[0].Returns))
 	for t := range p.returns {
@@ -147,7 +147,7 @@ func (p *portfolio) combine(positions []Position) {
 	}
 }
 
-// sectors sums weights by sector, largest first.
+// sectors sums the weights by sector, sorted with the largest first.
 func (p *portfolio) sectors(out *Output) {
 	index := map[string]int{}
 	var sums []money.Compensated
@@ -177,7 +177,7 @@ func (p *portfolio) sectors(out *Output) {
 	})
 }
 
-// findings says what is risky about a portfolio.
+// findings returns what is risky about a portfolio.
 func (p *portfolio) findings(out *Output) []policy.Finding {
 	found := out.Findings
 	add := func(id, severity, path, message string) {
@@ -236,7 +236,8 @@ func (p *portfolio) findings(out *Output) []policy.Finding {
 	return found
 }
 
-// medianSize is the middle of the absolute returns, and 0 without any.
+// medianSize returns the median of the absolute returns (the lower of two middle values), or 0 if
+// there are none.
 func medianSize(returns []float64) float64 {
 	if len(returns) == 0 {
 		return 0

@@ -7,7 +7,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// packet collects what a reviewer needs to decide.
+// packet collects the information that a reviewer needs for the decision.
 func packet(in Input, got actionrisk.Assessment) Packet {
 	p := Packet{
 		Command: actionrisk.Mask(in.Command), Reasons: []string{}, Questions: []string{}, Preconditions: []string{},
@@ -49,7 +49,7 @@ func add(list *[]string, s string) {
 	}
 }
 
-// missing adds questions about information that the request lacks.
+// missing adds questions for information that the request does not contain.
 func missing(p *Packet, in Input, got actionrisk.Assessment) {
 	if got.Risk < actionrisk.Medium {
 		return
@@ -69,7 +69,7 @@ func missing(p *Packet, in Input, got actionrisk.Assessment) {
 	}
 }
 
-// role returns who should review, by the domain of the worst rule.
+// role returns the role that should review an action, by the domain of its worst rule.
 func role(id string) string {
 	domain, _, _ := strings.Cut(id, ".")
 	switch domain {

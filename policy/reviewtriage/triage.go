@@ -1,5 +1,5 @@
-// Package reviewtriage turns the verdict of policy/actionrisk into a packet for a human
-// reviewer: whether a review is needed, how soon, by whom, and which questions to ask. A
+// Package reviewtriage turns the verdict of package actionrisk into a packet for a human reviewer:
+// whether a review is required, how soon, by which role, and which questions to ask. Its
 // recommendation is never an approval: humanApprovalIncluded is always false.
 package reviewtriage
 
@@ -12,7 +12,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// Input is an action with the caller's preferences for the review.
+// Input is an action, with the caller's priority and references for the review.
 type Input struct {
 	actionrisk.Action
 	policy.Common
@@ -21,7 +21,7 @@ type Input struct {
 	CommandScoreRequestID string `json:"commandScoreRequestId,omitempty" jsonschema:"pattern=^crs_[0-9a-f]{32}$" jsonschema_description:"An earlier score of the same action; recorded only."`
 }
 
-// Packet is the information for a reviewer.
+// Packet is the information that a reviewer gets.
 type Packet struct {
 	Command               string   `json:"command" jsonschema_description:"The command, secrets masked."`
 	Reasons               []string `json:"reasons" jsonschema_description:"Reasons for a review."`
@@ -55,7 +55,7 @@ type Output struct {
 	Findings              []policy.Finding `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }
 
-// Service is review-triage/submit.
+// Service is the declaration of review-triage/submit.
 var Service = policy.Declare(policy.Service{
 	Name:       "review-triage/submit",
 	PriceCents: 25,
@@ -89,7 +89,7 @@ func scoreID(id string) bool {
 	return ok && len(hex) == 32 && strings.Trim(hex, "0123456789abcdef") == ""
 }
 
-// Triage returns the triage of a checked input.
+// Triage returns the triage of an input that was checked before.
 func Triage(in Input) Output {
 	got := actionrisk.Assess(in.Action)
 	out := Output{
@@ -107,8 +107,8 @@ func recommended(l actionrisk.Level) string {
 	return [...]string{"proceed", "proceed_with_controls", "request_approval", "pause_and_escalate"}[l]
 }
 
-// queue returns the queue and the time limit in minutes. The caller's priority can only raise
-// urgency.
+// queue returns the queue and the time limit in minutes, or nil if there is none. The caller's
+// priority can make a review more urgent, never less.
 func queue(l actionrisk.Level, priority string) (string, *int) {
 	standard, urgent := 240, 30
 	switch {

@@ -6,24 +6,25 @@ import (
 	"sync"
 )
 
-// class is what a name says about its value.
+// class states how likely the value of a name is a secret.
 type class int
 
 const (
 	harmless   class = iota
-	connection       // a URL or connection string, which may hold a password
-	likely           // a token or key, if the value looks like one
-	certain          // a secret, if the value is written out
+	connection       // the value is a URL or connection string, which may contain a password
+	likely           // the value is a token or key if it looks random
+	certain          // every literal value is a secret
 )
 
-// Name reports whether a variable, header or member has a name for a secret.
+// Name reports whether the name of a variable, header or member suggests that its value is, or
+// contains, a secret.
 func Name(name string) bool { return classOf(name) != harmless }
 
-// longestName is the length up to which a name is read.
+// longestName is the number of bytes of a name that are read.
 const longestName = 96
 
-// classOf classifies a name by its words. The last word says what the value is: ACCESS_TOKEN is
-// a token, ACCESS_TOKEN_URL a URL, TOKEN_COUNT a number.
+// classOf classifies a name by its words. The last word says what the value is: ACCESS_TOKEN is a
+// token, ACCESS_TOKEN_URL is a URL, TOKEN_COUNT is a number.
 func classOf(name string) class {
 	words := wordsOf(name)
 	for len(words) > 1 && vocabulary()[words[len(words)-1]]&neutral != 0 {
@@ -56,23 +57,23 @@ func classOf(name string) class {
 	return harmless
 }
 
-// role is the effect of a word in a name; a word may have several roles.
+// role is what a word in a name means for the value. A word may have several roles.
 type role uint16
 
 const (
-	neutral    role = 1 << iota // at the end: changes nothing about the value
-	other                       // at the end: the value is about a secret, but is not a secret
+	neutral    role = 1 << iota // at the end: ignored
+	other                       // at the end: the value describes a secret, but is not a secret
 	public                      // anywhere: the value is not secret, or is a number
-	lookup                      // before "key": such a key is not a secret
+	lookup                      // before "key": a key that is not a secret
 	access                      // at the end: the value gives access
-	link                        // at the end, with store: the URL of a database
-	store                       //
-	connecting                  // with "string" at the end: a connection string
-	secret                      // anywhere: a secret by itself
+	link                        // at the end, with a word of role store: the URL of a database
+	store                       // anywhere: a database or message broker
+	connecting                  // anywhere, with "string" at the end: a connection string
+	secret                      // anywhere: the value is a secret
 )
 
-// vocabulary are the words by which names are classified. Like the other maps of this package
-// it is built at its first use, because a guard starts at every tool call.
+// vocabulary returns the roles of each known word. The maps of this package are built at their
+// first use, because the coding-agent guard starts at every tool call.
 var vocabulary = sync.OnceValue(func() map[string]role {
 	words := make(map[string]role, 256)
 	for role, list := range map[role][]string{
@@ -107,15 +108,15 @@ var (
 		"config", "registry", "metadata", "label", "tag", "param", "field", "column", "property", "attribute", "item", "data", "json", "i18n", "locale", "issue", "project", "feature", "flag",
 		"dedup", "deduplication", "correlation", "storage", "local", "session", "page", "search", "filter", "host", "known", "shift", "meta", "escape", "return", "any", "the", "a", "per", "this", "that", "each", "which", "by", "is"}
 
-	// secretPairs are pairs of words that name a secret.
+	// secretPairs contains pairs of adjacent words that name a secret.
 	secretPairs = setOf("api key", "api keys", "private key", "secret key", "signing key", "encryption key", "master key", "access key", "account key", "wallet key", "role key",
 		"deploy key", "app key", "admin key", "subscription key", "license key", "api token", "auth token", "access token", "refresh token", "bearer token", "bot token", "session token",
 		"personal token", "id token", "service token", "deploy token", "seed phrase", "recovery phrase", "secret phrase", "backup phrase", "seed words", "webhook secret", "auth key", "priv key")
 
 	storeWords = []string{"database", "db", "redis", "mongo", "mongodb", "postgres", "postgresql", "mysql", "mariadb", "amqp", "rabbitmq", "broker", "clickhouse", "celery", "sql", "pg"}
 
-	// secretEndings are endings of a word that make the name that of a secret. Many names join
-	// their words: PGPASSWORD, apikey, clientsecret.
+	// secretEndings contains endings of words that name a secret. It has endings because many
+	// names join their words: PGPASSWORD, apikey, clientsecret.
 	secretEndings = []string{"password", "passwords", "passwd", "passphrase", "passcode", "pwd", "secret", "secrets", "credential", "credentials", "apikey", "apikeys", "privatekey", "secretkey",
 		"accesskey", "authtoken", "accesstoken", "refreshtoken", "mnemonic", "seedphrase", "sshpass", "dbpass", "userpass"}
 )

@@ -1,9 +1,10 @@
-// Package secrets recognizes secrets: by the forms of the tokens that well-known services
-// issue, and by the names of variables, headers and members that hold secrets. The gate, the
-// payment policy, the manifest scan and every text shown to people use this package, so that a
-// new token format is added in one place (shapes.go) and a new name in one place (names.go).
+// Package secrets recognizes secrets by the forms of the tokens that well-known services issue,
+// and by the names of the variables, headers and members that contain secrets. The gate, the
+// payment policy, the scan of manifests and every function that shows texts to people use this
+// package, so a new token format is added in one place (shapes.go), and a new name in one place
+// (names.go).
 //
-// It has four functions:
+// Its main functions:
 //
 //	Find(text)         every secret in a text: tokens by their shape, passwords in
 //	                   URLs, private keys, labelled seed phrases, and literal values
@@ -17,32 +18,33 @@
 //	Mask(text)         the text with each secret replaced by "[secret]".
 //
 // A placeholder for a secret is not a secret: ${VAR}, <token>, your-api-key, xxxx,
-// process.env.TOKEN, op://vault/item, the name of another variable. Placeholder recognizes
-// them.
+// process.env.TOKEN, op://vault/item, the name of another variable. The function Placeholder
+// recognizes placeholders.
 //
-// 64 hexadecimal digits without a name are not taken for a secret, because hashes of
-// transactions look the same. A caller that prefers to mask too much must do that itself.
+// 64 hexadecimal digits without a name do not count as a secret, because hashes of transactions
+// have the same form. A caller that wants to mask them must do so itself.
 //
 // All functions take time linear in the length of the text, and allocate only their results.
 package secrets
 
 import "strings"
 
-// Span is a secret in text[Start:End]. It covers only the secret, not the name before it.
+// Span is the position of a secret: text[Start:End]. It does not include the name before the
+// secret.
 type Span struct {
 	Kind       string
 	Start, End int
 }
 
-// The kinds that are not in the table of shapes.
+// Kinds of secrets that the table of shapes does not contain.
 const (
-	NamedValue  = "secret value" // a literal after or under a name such as PASSWORD
+	NamedValue  = "secret value" // a literal value under a name such as PASSWORD
 	URLPassword = "password in a URL"
 	PrivateKey  = "private key"
 	SeedPhrase  = "seed phrase"
 )
 
-// Find returns the secrets in a text, in order and without overlap.
+// Find returns the secrets in a text, in their order and without overlap.
 func Find(text string) (all []Span) {
 	scan(text, func(s Span) bool {
 		all = append(all, s)
@@ -51,7 +53,8 @@ func Find(text string) (all []Span) {
 	return all
 }
 
-// Kind returns the kind of secret in a value that has a name, or "".
+// Kind returns the kind of the first secret in a value, or the kind that the value has because of
+// its name, or "".
 func Kind(name, value string) string {
 	kind := ""
 	scan(value, func(s Span) bool {
@@ -81,8 +84,8 @@ func Mask(text string) string {
 	return masked.String()
 }
 
-// scan calls yield with each secret of a text until yield returns false. It reads each byte
-// once, and reads further only where a word begins or a name ends.
+// scan calls yield for each secret in a text until yield returns false. It visits the first byte
+// of each word and each other byte once, and reads ahead only from there.
 func scan(text string, yield func(Span) bool) {
 	for i := 0; i < len(text); {
 		s, ok := secretAt(text, i)
@@ -97,7 +100,8 @@ func scan(text string, yield func(Span) bool) {
 	}
 }
 
-// secretAt returns the secret that begins at i, or whose name ends there.
+// secretAt returns the secret that begins at i. If a name ends at i, it returns the secret value
+// after the name.
 func secretAt(text string, i int) (Span, bool) {
 	if s, ok := shapeAt(text, i); ok {
 		return s, true

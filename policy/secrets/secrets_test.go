@@ -9,7 +9,7 @@ import (
 	"github.com/countersign/countersign/policy/secrets"
 )
 
-// body is what stands for the random part of a token: n letters and digits.
+// body returns n letters and digits, for the random part of a token.
 func body(n int) string {
 	const unit = "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zC"
 	return strings.Repeat(unit, n/len(unit)+1)[:n]
@@ -19,7 +19,7 @@ func hexBody(n int) string { return strings.Repeat("5e07c1d9", n/8+1)[:n] }
 
 func upperBody(n int) string { return strings.Repeat("A7K2Q9ZX", n/8+1)[:n] }
 
-// tokens are one of each shape, as their issuers document them.
+// tokens contains tokens as their issuers document them.
 var tokens = map[string]string{
 	"Google API key":            "AIza" + body(35),
 	"Google OAuth secret":       "GOCSPX-" + body(28),
@@ -81,8 +81,8 @@ var tokens = map[string]string{
 	"bearer":                    body(32),
 }
 
-// Find sees each token alone, in a sentence, in an assignment, in a URL and in JSON,
-// and the span covers the token alone.
+// Find finds each token alone, in a sentence, in an assignment, in a URL and in JSON. The span is
+// exactly the token.
 func TestTokensAreFoundWhereverTheyStand(t *testing.T) {
 	for name, token := range tokens {
 		for _, around := range []string{"%", "use % to log in", "X=%", "https://api.example/v1?k=%&page=2", `{"note":"%"}`, "(%)", "-H 'Authorization: Bearer %'", "a\n%\nb"} {
@@ -137,7 +137,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// harmless texts look like secrets and are none.
+// harmlessTexts look similar to secrets but contain none.
 var harmlessTexts = []string{
 	"task-management-of-many-things", "sk-learn-pipelines-for-text", "sk_learn_model_registry_path", "pypi-publish-action-for-python", "npm_config_registry", "npm_lifecycle_event",
 	"hf_transfer_enabled", "hf_hub_download", "sk-short", "key-value-store-with-many-keys", "xai-based-explanations", "re_compile_pattern_with_groups", "pat-na1-region", "SG.utils.format_names",
@@ -249,8 +249,8 @@ func TestKind(t *testing.T) {
 	}
 }
 
-// A quarter of a megabyte made to be slow is read to its end: a scan that is not linear
-// would not come back within the test's time.
+// Mask and Kind read a quarter of a megabyte of the slowest texts. If the scan were not linear,
+// the test would run into its timeout.
 func TestTextsMadeToBeSlow(t *testing.T) {
 	for _, unit := range []string{"word seed ", "seed abc def ", "seed:   ", "key:    ", "private key 4c08", "eyJabcdefghij.", " eyJ", "sk-", "sk-a-", "sk-xxxxxxxxxxxxxxxxxxxxxx-", "glpat-xxxxxxxxxxxxxxxxxxxxxx-", "AKIA", "-----BEGIN A ",
 		"-----BEGIN A PRIVATE KEY-----", "-----BEGIN A PRIVATE KEY-----x-----END ", "token=", "token:", "token: ", "password:x:", "password=\"", "--token ", "a://b:c", "://", "x://a:b@", "12345678:AA", "a=b=", "\\\"token\\\":", "Bearer a", "SG.aaaaaaaaaaaaaaaaaa.", "xoxb-", "kkkk", "recovery ", "mnemonic"} {
@@ -260,8 +260,8 @@ func TestTextsMadeToBeSlow(t *testing.T) {
 	}
 }
 
-// FuzzFind: spans are in order, apart and inside the text, and what was masked once
-// is not masked again.
+// FuzzFind checks that the spans are sorted, do not overlap and are inside the text, and that a
+// masked text contains nothing to mask.
 func FuzzFind(f *testing.F) {
 	for _, token := range tokens {
 		f.Add("note", token)

@@ -2,31 +2,31 @@ package secrets
 
 import "strings"
 
-// shape is a kind of secret that is recognized by its form: a literal at the beginning of a
-// word, and the bytes around it. The shapes are matched by functions and not by regular
-// expressions, because texts can have a megabyte, and a bounded repetition inside an expression
-// costs a microsecond per byte.
+// shape recognizes a kind of secret by its form: a literal at the beginning of a word, and the
+// bytes around it. Functions match the form, not regular expressions, because texts can have a
+// megabyte, and a bounded repetition inside an expression costs a microsecond per byte.
 type shape struct {
 	kind, literal string
 
-	// length returns the number of bytes after the literal that belong to the secret, or 0 if
-	// the text is not such a secret.
+	// length returns the number of bytes after the literal that belong to the secret, or 0 if the
+	// text does not have the form.
 	length func(rest string) int
 
-	// before returns the number of bytes before the literal that belong to the secret, or 0 if
-	// the text is not such a secret.
+	// before returns the number of bytes before the literal that belong to the secret, or 0 if the
+	// text does not have the form. It is nil if the secret begins with the literal.
 	before func(text string) int
 
-	// structured shapes are recognized by their parts. For the others, the first bytes are
-	// checked before the rest is read, so that reading stays linear.
+	// structured means that length checks the parts of the secret. For other shapes lengthOf first
+	// checks 256 bytes, and reads the rest only if they match, so that the time stays linear.
 	structured bool
 }
 
-// shapes are the token formats that their issuers document, most of them for scanners such as
-// this one. Identifiers and keys that are public by design are left out: Stripe's pk_, Twilio's
-// AC, Square's sq0idp-, PostHog's phc_.
+// shapes contains the token formats that issuers document, most of them for scanners like this
+// one. The comment after a line names the issuer if the literal does not. The table omits
+// identifiers, and keys that are meant to be public: Stripe's pk_, Twilio's AC, Square's sq0idp-,
+// PostHog's phc_.
 var shapes = []shape{
-	// Keys in files.
+	// private keys, and tokens in a standard format
 	{kind: PrivateKey, literal: "-----BEGIN ", length: pemBlock, structured: true},
 	{kind: PrivateKey, literal: "AGE-SECRET-KEY-1", length: atLeast(50, isUpperDigit)},
 	{kind: PrivateKey, literal: "xprv", length: atLeast(100, isAlnum)}, // BIP 32
@@ -35,7 +35,7 @@ var shapes = []shape{
 	{kind: "bearer token", literal: "Bearer ", length: bearer},
 	{kind: "bearer token", literal: "bearer ", length: bearer},
 
-	// Clouds.
+	// cloud providers and infrastructure
 	{kind: "cloud key", literal: "AKIA", length: exactly(16, isUpperDigit)}, // AWS
 	{kind: "cloud key", literal: "ASIA", length: exactly(16, isUpperDigit)},
 	{kind: "cloud key", literal: "ABIA", length: exactly(16, isUpperDigit)},
@@ -65,7 +65,7 @@ var shapes = []shape{
 	{kind: "access token", literal: "sbp_", length: atLeast(40, isAlnum)}, // Supabase
 	{kind: "API key", literal: "sb_secret_", length: atLeast(20, isURLSafe)},
 
-	// Source code, packages and builds.
+	// source code, packages and builds
 	{kind: "GitHub token", literal: "ghp_", length: atLeast(20, isAlnum)},
 	{kind: "GitHub token", literal: "gho_", length: atLeast(20, isAlnum)},
 	{kind: "GitHub token", literal: "ghu_", length: atLeast(20, isAlnum)},
@@ -93,7 +93,7 @@ var shapes = []shape{
 	{kind: "access token", literal: "bkua_", length: exactly(40, isLowerHex)},  // Buildkite
 	{kind: "API key", literal: "PMAK-", length: tokenlike(40)},                 // Postman
 
-	// Models.
+	// providers of models and of services for agents
 	{kind: "API key", literal: "sk-", length: tokenlike(16)},
 	{kind: "API key", literal: "hf_", length: atLeast(30, isAlnum)},       // Hugging Face
 	{kind: "API key", literal: "gsk_", length: atLeast(40, isAlnum)},      // Groq
@@ -104,10 +104,10 @@ var shapes = []shape{
 	{kind: "API key", literal: "tvly-", length: tokenlike(24)},            // Tavily
 	{kind: "API key", literal: "fc-", length: exactly(32, isLowerHex)},    // Firecrawl
 	{kind: "API key", literal: "lsv2_pt_", length: atLeast(32, isAlnum)},  // LangSmith
-	{kind: "API key", literal: "lsv2_sk_", length: atLeast(32, isAlnum)},  //
+	{kind: "API key", literal: "lsv2_sk_", length: atLeast(32, isAlnum)},  // LangSmith
 	{kind: "API key", literal: "rpa_", length: atLeast(40, isUpperDigit)}, // RunPod
 
-	// Payments and shops.
+	// payments and shops
 	{kind: "API key", literal: "sk_", length: tokenlike(16)}, // Stripe and others
 	{kind: "API key", literal: "rk_live_", length: atLeast(16, isAlnum)},
 	{kind: "API key", literal: "rk_test_", length: atLeast(16, isAlnum)},
@@ -124,7 +124,7 @@ var shapes = []shape{
 	{kind: "API key", literal: "EZAK", length: exactly(54, isAlnum)}, // EasyPost
 	{kind: "access token", literal: "access_token$production$", length: atLeast(32, isAlnumDollar)},
 
-	// Messages, mail and work.
+	// chat, e-mail and office tools
 	{kind: "Slack token", literal: "xox", length: slack},
 	{kind: "Slack token", literal: "xapp-", length: tokenlike(20)},
 	{kind: "webhook", literal: "hooks.slack.com/services/", length: atLeast(30, isPathByte)},
@@ -145,7 +145,7 @@ var shapes = []shape{
 	{kind: "access token", literal: "pat-eu1-", length: atLeast(36, isURLSafe)},
 	{kind: "access token", literal: "pat", length: airtable},
 
-	// Monitoring.
+	// monitoring and analytics
 	{kind: "access token", literal: "glsa_", length: atLeast(32, isURLSafe)}, // Grafana
 	{kind: "access token", literal: "sntrys_", length: atLeast(40, isBase64)},
 	{kind: "access token", literal: "sntryu_", length: atLeast(40, isAlnum)},
@@ -154,7 +154,7 @@ var shapes = []shape{
 	{kind: "API key", literal: "phx_", length: atLeast(40, isAlnum)}, // PostHog
 }
 
-// byFirst maps the first byte of a literal to its shapes.
+// byFirst contains, for each byte, the shapes whose literal begins with it.
 var byFirst = func() (table [256][]*shape) {
 	for i := range shapes {
 		first := shapes[i].literal[0]
@@ -163,7 +163,8 @@ var byFirst = func() (table [256][]*shape) {
 	return table
 }()
 
-// shapeAt returns the secret whose literal is at i.
+// shapeAt returns the secret whose shape's literal is at i. The secret begins before i if the
+// shape has bytes before its literal.
 func shapeAt(text string, i int) (Span, bool) {
 	for _, s := range byFirst[text[i]] {
 		if !strings.HasPrefix(text[i:], s.literal) {
@@ -177,7 +178,7 @@ func shapeAt(text string, i int) (Span, bool) {
 			}
 			start -= n
 		} else if text[i] == 'e' && i > 0 && isURLSafe(text[i-1]) {
-			continue // a JWT is one run of bytes: reading it at each "eyJ" in it would take quadratic time
+			continue // a part of a longer word: trying each "eyJ" in such a word would take quadratic time
 		}
 		if n := s.lengthOf(text[i+len(s.literal):]); n > 0 {
 			return Span{s.kind, start, i + len(s.literal) + n}, true
@@ -186,7 +187,8 @@ func shapeAt(text string, i int) (Span, bool) {
 	return Span{}, false
 }
 
-// lengthOf returns the number of bytes after the literal that belong to the secret.
+// lengthOf returns the number of bytes after the literal that belong to the secret, or 0 if there
+// is none. It returns 0 for a placeholder.
 func (s *shape) lengthOf(rest string) int {
 	const judged = 256
 	if s.structured {
@@ -202,7 +204,7 @@ func (s *shape) lengthOf(rest string) int {
 	return s.length(rest)
 }
 
-// repeated reports whether the text after a literal is a placeholder: xxxxxxxx, 0000…,
+// repeated reports whether the text after a literal is a placeholder, such as xxxxxxxx, 0000… or
 // your-key-here.
 func repeated(body string) bool {
 	body = strings.ToLower(body)
@@ -217,7 +219,7 @@ func repeated(body string) bool {
 	return distinct <= 2 || strings.Contains(body, "xxxxx") || strings.Contains(body, "your") && distinct < 16
 }
 
-// atLeast matches a run of at least this many bytes.
+// atLeast matches a run of least or more bytes for which is returns true.
 func atLeast(least int, is func(byte) bool) func(string) int {
 	return func(rest string) int {
 		if run(rest, least, is) < least {
@@ -229,7 +231,7 @@ func atLeast(least int, is func(byte) bool) func(string) int {
 
 func exactly(length int, is func(byte) bool) func(string) int { return between(length, length, is) }
 
-// between matches a run of bytes that ends at the end of the word.
+// between matches a run of least to most bytes, after which the word ends.
 func between(least, most int, is func(byte) bool) func(string) int {
 	return func(rest string) int {
 		n := run(rest, most+1, is)
@@ -240,8 +242,8 @@ func between(least, most int, is func(byte) bool) func(string) int {
 	}
 }
 
-// tokenlike matches a run that does not consist of short words, as in sk-learn-pipelines and
-// pypi-publish-action.
+// tokenlike matches a run of at least least bytes that contains a part of 12 letters and digits.
+// Names of short words, such as sk-learn-pipelines and pypi-publish-action, do not match.
 func tokenlike(least int) func(string) int {
 	const stretch, looked = 12, 64
 	return func(rest string) int {
@@ -260,7 +262,8 @@ func tokenlike(least int) func(string) int {
 	}
 }
 
-// pemBlock matches a private key up to its last line, or to the end of the text.
+// pemBlock matches a private key in PEM form, up to the line -----END, or to the end of the text
+// if there is none.
 func pemBlock(rest string) int {
 	n := run(rest, 64, func(c byte) bool { return c >= 'A' && c <= 'Z' || c == ' ' || isDigit(c) })
 	if label := rest[:n]; !strings.HasSuffix(label, "PRIVATE KEY") && !strings.HasSuffix(label, "PRIVATE KEY BLOCK") || !strings.HasPrefix(rest[n:], "-----") {
@@ -272,7 +275,8 @@ func pemBlock(rest string) int {
 	return len(rest)
 }
 
-// jwt matches the rest of three base64url parts, the first two of which are JSON objects.
+// jwt matches a JSON Web Token after its first bytes: three base64url parts, of which the first
+// two are JSON objects.
 func jwt(rest string) int {
 	const least = 8
 	header := run(rest, len(rest), isURLSafe)
@@ -291,7 +295,7 @@ func jwt(rest string) int {
 	return claims + 1 + signature
 }
 
-// bearer matches the token after the scheme of an Authorization header.
+// bearer matches the token after "Bearer " in an Authorization header.
 func bearer(rest string) int {
 	const least = 20
 	n := run(rest, len(rest), isToken68)
@@ -312,7 +316,7 @@ func slack(rest string) int {
 	return 2 + n
 }
 
-// sendgrid matches two parts with a dot between them.
+// sendgrid matches two parts of at least 16 bytes with a dot between them.
 func sendgrid(rest string) int {
 	const least = 16
 	first := run(rest, 64, isURLSafe)
@@ -326,7 +330,7 @@ func sendgrid(rest string) int {
 	return first + 1 + second
 }
 
-// resend matches eight letters and digits, an underscore, and 24 more.
+// resend matches eight letters and digits, an underscore, and 20 to 30 letters and digits.
 func resend(rest string) int {
 	if run(rest, 9, isAlnum) != 8 || !strings.HasPrefix(rest[8:], "_") {
 		return 0
@@ -348,8 +352,8 @@ func airtable(rest string) int {
 	return 0
 }
 
-// digitsBefore returns the number of digits at the end of a text, if they form a word of a
-// length in the range.
+// digitsBefore returns the number of digits at the end of a text, or 0 if they are not a word of
+// least to most digits.
 func digitsBefore(least, most int) func(string) int {
 	return func(text string) int {
 		n := 0
@@ -363,7 +367,8 @@ func digitsBefore(least, most int) func(string) int {
 	}
 }
 
-// alnumBefore returns length if a text ends in a word of exactly length letters and digits.
+// alnumBefore returns length if a text ends with a word of exactly length letters and digits,
+// otherwise 0.
 func alnumBefore(length int) func(string) int {
 	return func(text string) int {
 		n := 0
@@ -391,7 +396,8 @@ func isBase64URL(c byte) bool   { return isURLSafe(c) || c == '=' }
 func isAlnumDollar(c byte) bool { return isAlnum(c) || c == '$' }
 func isToken68(c byte) bool     { return isDotted(c) || c == '~' || c == '+' || c == '/' || c == '=' }
 
-// run returns the number of bytes at the start of a text that satisfy is, at most limit.
+// run returns the number of bytes, at most limit, at the start of a text for which is returns
+// true.
 func run(text string, limit int, is func(byte) bool) int {
 	n := 0
 	for n < len(text) && n < limit && is(text[n]) {

@@ -5,15 +5,14 @@ import (
 	"strings"
 )
 
-// assigned returns the literal value after NAME=, "name": or Name:, where i is the position of
-// the sign.
+// assigned returns the secret value after NAME=, "name": or Name:. i is the position of the sign.
 func assigned(text string, i int) (Span, bool) {
 	name, quoted := nameBefore(text[:i])
 	if name == "" {
 		return Span{}, false
 	}
 	from := i + 1
-	if from < len(text) && (text[from] == '=' || text[from] == '>') { // := and =>
+	if from < len(text) && (text[from] == '=' || text[from] == '>') { // the sign is :=, ==, => or :>
 		from++
 	}
 	gap := run(text[from:], 8, isBlank)
@@ -25,7 +24,7 @@ func assigned(text string, i int) (Span, bool) {
 	return valueAt(text, from+gap, class, tight)
 }
 
-// flagged returns the literal value after --name, where i is the position of the first dash.
+// flagged returns the secret value after a flag --name. i is the position of the first dash.
 func flagged(text string, i int) (Span, bool) {
 	if !strings.HasPrefix(text[i:], "--") || i > 0 && (isAlnum(text[i-1]) || text[i-1] == '-') {
 		return Span{}, false
@@ -42,8 +41,9 @@ func flagged(text string, i int) (Span, bool) {
 	return valueAt(text, at+1, class, true)
 }
 
-// nameBefore returns the name at the end of a text, and whether it is quoted. Of a name with
-// spaces, as in "API key: …", it returns the last two words.
+// nameBefore returns the name at the end of a text, and whether it is quoted. If a name consists
+// of several words, as in "API key: …", it returns the last two if only both together name a
+// secret.
 func nameBefore(text string) (name string, quoted bool) {
 	end := len(text)
 	for end > 0 && len(text)-end < 4 && isBlank(text[end-1]) {
@@ -72,8 +72,8 @@ func nameBefore(text string) (name string, quoted bool) {
 	return text[start:end], quoted
 }
 
-// valueAt returns the literal value that begins at from, if it is a secret. After a sign that
-// can also be punctuation, only a value that looks like a token or a password counts.
+// valueAt returns the value that begins at from, if it is a secret. If tight is false, the sign
+// before the value may be punctuation, so the value counts only if it looks random.
 func valueAt(text string, from int, class class, tight bool) (Span, bool) {
 	const judged = 96
 	open := from
@@ -105,7 +105,7 @@ func valueAt(text string, from int, class class, tight bool) (Span, bool) {
 	return Span{NamedValue, from, from + n}, true
 }
 
-// kindByName returns the kind of secret of a complete value under its name, or "".
+// kindByName returns the kind of secret of a complete value, judged by its name, or "".
 func kindByName(name, value string) string {
 	const judged = 4096
 	value = strings.TrimSpace(value[:min(len(value), judged)])
@@ -130,7 +130,8 @@ func kindByName(name, value string) string {
 	return ""
 }
 
-// isLiteral reports whether a value under a name of this class is a literal.
+// isLiteral reports whether a value under a name of this class is a secret that is written out,
+// not a placeholder.
 func isLiteral(value string, class class) bool {
 	const shortest = 4
 	if len(value) < shortest || class < certain && !random(value, 10) || strings.ContainsAny(value, " \t\r\n") {
@@ -139,8 +140,8 @@ func isLiteral(value string, class class) bool {
 	return !Placeholder(value) && (class == certain || !isAddress(value))
 }
 
-// random reports whether a value looks random: letters and digits without separators that are
-// not a date, a number or a version.
+// random reports whether a value may be random: it has at least least bytes, letters and digits,
+// and no white space, colon, comma or at-sign.
 func random(value string, least int) bool {
 	if len(value) < least {
 		return false
@@ -159,8 +160,8 @@ func random(value string, least int) bool {
 	return digits > 0 && letters > 1
 }
 
-// isAddress reports whether a value may be a contract, an account or a hash. In payments a
-// "token" is an asset.
+// isAddress reports whether a value may be a blockchain address or a hash. Under the name "token"
+// such a value is an asset, not a secret.
 func isAddress(value string) bool {
 	hex := strings.TrimPrefix(strings.ToLower(value), "0x")
 	if (len(hex) == 40 || len(hex) == 64) && run(hex, len(hex), isLowerHex) == len(hex) {
@@ -170,8 +171,8 @@ func isAddress(value string) bool {
 	return len(value) >= 32 && len(value) <= 44 && run(value, len(value), base58) == len(value) && !isHexKey(hex)
 }
 
-// Placeholder reports whether a value is only a placeholder for a secret: a variable, a word to
-// be replaced, a reference to a store, the name of a type.
+// Placeholder reports whether a value is not a secret itself but a placeholder: a variable, a word
+// to be replaced, a reference to a secret store, or the name of a type.
 func Placeholder(value string) bool {
 	const judged = 256
 	value = strings.TrimSpace(value[:min(len(value), judged)])
@@ -193,13 +194,13 @@ func Placeholder(value string) bool {
 	if len(words) == 1 && typeWords()[lower] {
 		return true
 	}
-	// A name of a variable, or of a member of a program's settings, is a placeholder.
+	// Without digits, the name of a variable or of a setting is a placeholder.
 	digits := strings.ContainsAny(value, "0123456789")
 	return !digits && len(words) > 1 && (Name(value) || value == strings.ToUpper(value) && strings.Contains(value, "_"))
 }
 
-// isSigned reports whether a value that begins like a placeholder is a password after all, such
-// as *Hx7-b2Qz.
+// isSigned reports whether a value that begins like a placeholder is a password with a special
+// character in front, such as *Hx7-b2Qz.
 func isSigned(value string) bool {
 	return len(value) > 7 && strings.IndexByte("*@%(", value[0]) >= 0 && random(value, 8) && !strings.HasSuffix(value, value[:1]) && !strings.HasSuffix(value, ")")
 }
@@ -213,8 +214,8 @@ var (
 	seedNames = setOf("seed", "mnemonic", "recovery", "phrase")
 )
 
-// schemeLength returns the length of the scheme of an Authorization header at the start of a
-// value.
+// schemeLength returns the length of the scheme of an Authorization header, such as "Bearer ", at
+// the start of a value, or 0.
 func schemeLength(value string) int {
 	for _, scheme := range []string{"bearer ", "basic ", "token ", "apikey "} {
 		if len(value) > len(scheme) && strings.EqualFold(value[:len(scheme)], scheme) {
@@ -224,11 +225,12 @@ func schemeLength(value string) int {
 	return 0
 }
 
-// labels precede the words of a seed phrase, longest first.
+// labels are the words that may precede a seed phrase, the longest first among those with the same
+// beginning.
 var labels = []string{"seed phrase", "seed words", "seed", "mnemonic phrase", "mnemonic words", "mnemonic", "recovery phrase", "recovery words", "secret phrase", "secret recovery phrase"}
 
-// labelled returns a seed phrase or a private key of 64 hexadecimal digits after its label,
-// where i is the position of the first letter of the label.
+// labelled returns the seed phrase, or the private key of 64 hexadecimal digits, that follows a
+// label. i is the position of the first letter of the label.
 func labelled(text string, i int) (Span, bool) {
 	rest := text[i:]
 	switch {
@@ -253,8 +255,8 @@ func labelled(text string, i int) (Span, bool) {
 	return Span{}, false
 }
 
-// startsLike reports whether a text begins with a label, in any case, with dashes or
-// underscores instead of spaces.
+// startsLike reports whether a text begins with a label. The case does not matter, and a dash or
+// underscore counts as a space.
 func startsLike(text, label string) bool {
 	if len(text) < len(label) {
 		return false
@@ -274,8 +276,8 @@ func startsLike(text, label string) bool {
 	return true
 }
 
-// gapLength returns the length of a quotation mark, white space and one colon or equals sign,
-// as they occur between a name and its value.
+// gapLength returns the length of what may be between a name and its value: a quotation mark,
+// white space, a colon or equals sign, white space, and a quotation mark, each of them optional.
 func gapLength(rest string) int {
 	const longest = 64
 	n := run(rest, 1, isQuote)
@@ -285,7 +287,8 @@ func gapLength(rest string) int {
 	return n + run(rest[n:], 1, isQuote)
 }
 
-// hexKeyLength returns 64 if a text begins with 64 hexadecimal digits, otherwise 0.
+// hexKeyLength returns the length of a key of 64 hexadecimal digits, with or without 0x, at the
+// start of a text, or 0.
 func hexKeyLength(rest string) int {
 	const longest = len("0x") + 65
 	lower := strings.ToLower(rest[:min(len(rest), longest)])
@@ -305,7 +308,7 @@ func seedLength(rest string) int {
 	return run(lower, len(lower), func(c byte) bool { return isLower(c) || c == ' ' || c == ',' })
 }
 
-// ownedKey reports whether "private", "secret", "signing" or "wallet" precedes "key".
+// ownedKey reports whether "private", "secret", "signing" or "wallet" is the word before "key".
 func ownedKey(before string) bool {
 	const longest = 16
 	before = strings.ToLower(before[max(0, len(before)-longest):])
@@ -315,13 +318,14 @@ func ownedKey(before string) bool {
 	return slices.ContainsFunc([]string{"private", "secret", "signing", "wallet"}, func(owner string) bool { return strings.HasSuffix(before, owner) })
 }
 
-// isHexKey reports whether a lower-case text begins with exactly 64 hexadecimal digits.
+// isHexKey reports whether a lower-case text begins with exactly 64 hexadecimal digits, with or
+// without 0x before them.
 func isHexKey(text string) bool {
 	return run(strings.TrimPrefix(text, "0x"), 65, isLowerHex) == 64
 }
 
-// isSeed reports whether a lower-case text begins with twelve words of three to eight letters,
-// as in BIP 39, separated by spaces or commas.
+// isSeed reports whether a lower-case text begins with twelve words of three to eight letters (the
+// lengths of BIP 39), separated by spaces or commas.
 func isSeed(text string) bool {
 	for words := 1; ; words++ {
 		n := run(text, 9, isLower)
@@ -344,7 +348,7 @@ func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 func isSpace(c byte) bool { return isBlank(c) || c == '\r' || c == '\n' }
 func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
 
-// isValueEnd reports whether a value without quotation marks ends at a byte.
+// isValueEnd reports whether a value without quotation marks ends at this byte.
 func isValueEnd(c byte) bool { return c <= ' ' || strings.IndexByte("\"'`;,&|()[]{}<>\\", c) >= 0 }
 
 func hasAny(text string, parts ...string) bool {

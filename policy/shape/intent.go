@@ -1,7 +1,7 @@
 package shape
 
-// Intent lists the conditions of requests about what an agent intends to do: the members of
-// intent depend on the protocol.
+// Intent returns the conditions of the member intent: the members that an x402 or an MCP intent
+// requires, and that it has no members of the other protocol.
 func Intent() []any {
 	payment := []string{"resourceUrl", "method", "scheme", "network", "asset", "payTo", "amountUnits", "amountUsd", "facilitatorUrl",
 		"paymentIdentifier", "paymentPayloadResource", "paymentPayloadMethod"}

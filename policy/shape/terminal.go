@@ -1,7 +1,7 @@
 package shape
 
-// Terminal lists the members that a terminal value needs, by its method. Their names differ
-// between a cash-flow analysis and a deal.
+// Terminal returns the conditions of a terminal value: the members that each method requires. The
+// member names are parameters, because a cash-flow analysis and a deal name them differently.
 func Terminal(method, growth, multiple, metric string) []any {
 	return []any{When(Is(method, "gordon"), Given(growth)), When(Is(method, "exitMultiple"), AllGiven(multiple, metric))}
 }

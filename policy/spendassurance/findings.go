@@ -2,8 +2,8 @@ package spendassurance
 
 import "github.com/countersign/countersign/policy"
 
-// documented describes this package's own findings; paymentpolicy, walletscreen and evidence
-// declare those of the parts.
+// documented describes the findings of this package. Packages paymentpolicy, walletscreen and
+// evidence describe those of the parts.
 func documented() []policy.Rule {
 	return []policy.Rule{
 		{ID: "wallet_not_screened", Example: `{"wallet":null}`,

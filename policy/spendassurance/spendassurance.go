@@ -1,11 +1,11 @@
-// Package spendassurance is one check before an x402 payment: payment policy, wallet screening
-// and evidence verification, whose decisions it merges (deny, then needs_review, then allow).
-// Wallet and evidence are optional. A check that did not run gives a finding and a review, so
-// that allow always means that all three checks passed.
+// Package spendassurance combines three checks before an x402 payment: payment policy, wallet
+// screening and evidence verification. The decision is the strictest of their decisions (deny,
+// then needs_review, then allow). Wallet and evidence are optional, but a check that did not run
+// leads to a finding and a review. So allow always means that all three checks passed.
 //
 // The binding hash is that of package attest for protocol x402, over the members of the payment
-// that the specification's intent has. The caller of Evaluate signs the answer; this package
-// has no key and no clock.
+// that are part of an x402 intent. The caller of Evaluate signs the answer; this package has no
+// key and no clock.
 package spendassurance
 
 import (
@@ -20,10 +20,10 @@ import (
 	"github.com/countersign/countersign/policy/walletscreen"
 )
 
-// maxFindings is the maximum per answer, the most severe first.
+// maxFindings is the largest number of findings in an answer; the most severe are kept.
 const maxFindings = 500
 
-// Service is spend-assurance/run.
+// Service is the declaration of spend-assurance/run.
 var Service = policy.Declare(policy.Service{
 	Name:       "spend-assurance/run",
 	PriceCents: 25,
@@ -46,7 +46,7 @@ var Service = policy.Declare(policy.Service{
 
 var bounds = normal.BoundsOf[Input]()
 
-// Input is the payment and the known facts about it.
+// Input is one payment, with what the buyer expects, allows and knows about it.
 type Input struct {
 	policy.Common
 	Payment     paymentpolicy.Payment      `json:"payment" jsonschema_description:"The payment to judge, as payment-policy/decide takes it."`
@@ -59,13 +59,13 @@ type Input struct {
 	Evidence    *evidence.Body             `json:"evidence,omitempty" jsonschema_description:"Evidence of an earlier purchase of the same kind. Without it the decision is at least needs_review."`
 }
 
-// Policy is the payment policy with one member of this service.
+// Policy is the payment policy with one additional member for this service.
 type Policy struct {
 	paymentpolicy.Policy
 	RequireWalletScreening bool `json:"requireWalletScreening,omitempty" jsonschema_description:"A missing wallet is a finding of high severity instead of medium."`
 }
 
-// Output is the merged decision with its parts.
+// Output is the combined decision with the answers of the parts.
 type Output struct {
 	Decision          string           `json:"decision" jsonschema:"enum=allow,enum=deny,enum=needs_review" jsonschema_description:"The worst of the parts: deny, needs_review, allow."`
 	Components        Components       `json:"components" jsonschema_description:"Answers of the parts."`
@@ -77,21 +77,21 @@ type Output struct {
 // ReceiptDecision returns the decision that the signed receipt repeats.
 func (o Output) ReceiptDecision() string { return o.Decision }
 
-// Components are the answers of the parts.
+// Components contains the answers of the parts. A part that did not run is nil.
 type Components struct {
 	Payment  PaymentPart   `json:"payment" jsonschema_description:"Answer of payment-policy/decide."`
 	Wallet   *WalletPart   `json:"wallet" jsonschema:"nullable" jsonschema_description:"Answer of wallet-screen/score; null if wallet was not sent."`
 	Evidence *EvidencePart `json:"evidence" jsonschema:"nullable" jsonschema_description:"Answer of evidence/verify; null if evidence was not sent."`
 }
 
-// PaymentPart is the payment policy's answer.
+// PaymentPart is the answer of the payment policy.
 type PaymentPart struct {
 	Decision       string                       `json:"decision" jsonschema:"enum=allow,enum=deny,enum=needs_review" jsonschema_description:"allow, deny or needs_review."`
 	Findings       []paymentpolicy.Finding      `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 	RedactedRecord paymentpolicy.RedactedRecord `json:"redactedRecord" jsonschema_description:"Log entry about the payment."`
 }
 
-// WalletPart is the wallet screen's answer.
+// WalletPart is the answer of the wallet screening.
 type WalletPart struct {
 	Decision  string           `json:"decision" jsonschema:"enum=allow,enum=deny,enum=needs_review" jsonschema_description:"allow, deny or needs_review."`
 	RiskScore float64          `json:"riskScore" jsonschema:"minimum=0,maximum=100" jsonschema_description:"0 to 100."`
@@ -99,14 +99,15 @@ type WalletPart struct {
 	Findings  []policy.Finding `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }
 
-// EvidencePart is the evidence verification's answer.
+// EvidencePart is the answer of the evidence verification.
 type EvidencePart struct {
 	Verdict  string           `json:"verdict" jsonschema:"enum=verified,enum=needs_review,enum=rejected,enum=insufficient_evidence" jsonschema_description:"Verdict on the evidence."`
 	Findings []policy.Finding `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }
 
-// Evaluate runs the parts and merges their answers. Errors: those of the parts, with paths
-// below the member of the part, and inconsistent_input if the wallet is not the recipient.
+// Evaluate runs the parts and combines their answers. It returns the errors of the parts, with
+// paths below the member of the part, and inconsistent_input if the wallet is not the recipient of
+// the payment.
 func Evaluate(in Input) (Output, error) {
 	if err := bounds.Check(in); err != nil {
 		return Output{}, err
@@ -129,14 +130,14 @@ func Evaluate(in Input) (Output, error) {
 
 var ranks = map[string]int{"allow": 0, "needs_review": 1, "deny": 2}
 
-// merge keeps the stricter decision.
+// merge sets the decision to the stricter one of its present value and decision.
 func (o *Output) merge(decision string) {
 	if ranks[decision] > ranks[o.Decision] {
 		o.Decision = decision
 	}
 }
 
-// add adds findings with their paths below prefix.
+// add adds the findings of a part. A path that is not below prefix is moved there.
 func (o *Output) add(prefix string, findings []policy.Finding) {
 	for _, f := range findings {
 		if f.Path != prefix && !strings.HasPrefix(f.Path, prefix+"/") {
@@ -146,7 +147,8 @@ func (o *Output) add(prefix string, findings []policy.Finding) {
 	}
 }
 
-// notRun adds a finding that a check was not made, which must not look like its success.
+// notRun adds the finding that a check did not run, and requires a review, because a missing check
+// must not count as passed.
 func (o *Output) notRun(f policy.Finding) {
 	o.merge("needs_review")
 	o.add(f.Path, []policy.Finding{f})
@@ -207,7 +209,7 @@ func evidenced(in Input, out *Output) error {
 	return nil
 }
 
-// below changes the path of a part's error to the position of the part.
+// below changes the path of a part's error to the path in this request.
 func below(prefix string, err error) error {
 	var refusal *policy.Error
 	if errors.As(err, &refusal) {

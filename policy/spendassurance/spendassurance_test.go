@@ -54,7 +54,7 @@ func run(t testing.TB, body []byte) spendassurance.Output {
 func TestDecisions(t *testing.T) {
 	for _, tc := range []struct{ name, patch, want string }{
 		{"all three", `{}`, "allow:"},
-		// A check that did not run is a finding, and nothing is allowed without it.
+		// a check that did not run makes a finding, and the decision is then never allow
 		{"payment alone", `{"wallet":null,"evidence":null}`, "needs_review: evidence_not_verified/evidence wallet_not_screened/wallet"},
 		{"no wallet", `{"wallet":null}`, "needs_review: wallet_not_screened/wallet"},
 		{"no evidence", `{"evidence":null}`, "needs_review: evidence_not_verified/evidence"},
@@ -89,7 +89,7 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// The parts say what they say alone.
+// Each part of the answer equals the answer of the service that is called alone.
 func TestComponentsAreTheServices(t *testing.T) {
 	body := merged(t, `{"expected":{"amountUnits":"1"}}`)
 	var in spendassurance.Input
@@ -119,7 +119,8 @@ func TestComponentsAreTheServices(t *testing.T) {
 	}
 }
 
-// The binding is attest's, over the specification's members only.
+// The binding hash is that of package attest for the members of the x402 intent. It does not cover
+// the other members of the payment.
 func TestBindingHashIsAttests(t *testing.T) {
 	intent := `{"resourceUrl":"https://api.weather.example/v1","method":"GET","scheme":"exact","network":"base","asset":"USDC","amountUsd":0,
 		"payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","paymentIdentifier":"order-2026-000117","facilitatorUrl":null}`
@@ -158,7 +159,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// An optional member that is null is absent, at any depth.
+// An optional member that is null counts as absent, at any depth.
 func TestNullIsAbsent(t *testing.T) {
 	without := string(merged(t, `{"wallet":null,"evidence":null}`))
 	want := run(t, []byte(without))
@@ -170,14 +171,14 @@ func TestNullIsAbsent(t *testing.T) {
 	}
 }
 
-// The decision is never weaker than any part's.
+// The decision is the strictest decision of the parts.
 func TestDecisionIsTheStrictest(t *testing.T) {
 	rank := map[string]int{"allow": 0, "needs_review": 1, "deny": 2}
 	payments := []string{`{}`, `{"policy":null}`, `{"payment":{"amountUnits":"2"},"expected":{"amountUnits":"1"}}`}
 	wallets := []string{`"wallet":{}`, `"wallet":{"exposures":null}`, `"wallet":null`,
 		`"wallet":{"address":"0x1f9840a85d5af5bf1d1762f925bdaddc4201f984","sanctionsHits":[{"list":"x","matchType":"exact"}]}`}
 	bundles := []string{`"evidence":{}`, `"evidence":{"bundle":{"receipt":null}}`, `"evidence":null`, `"evidence":{"bundle":{"source":{"kind":"test"}}}`}
-	parts := []int{0, 1, 1, 2} // of the two lists: what each part alone says
+	parts := []int{0, 1, 1, 2} // rank of the decision for each item of wallets and of bundles
 	for p, payment := range payments {
 		for w, wallet := range wallets {
 			for e, bundle := range bundles {

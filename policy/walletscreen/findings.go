@@ -2,7 +2,7 @@ package walletscreen
 
 import "github.com/countersign/countersign/policy"
 
-// documented says what each finding is about.
+// documented describes each finding.
 func documented() []policy.Rule {
 	return []policy.Rule{
 		{ID: "sanctions_exact_match", Example: `{"sanctionsHits":[{"list":"OFAC SDN","matchType":"exact"}]}`,

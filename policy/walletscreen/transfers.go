@@ -10,14 +10,14 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// movement is a transfer with its time read.
+// movement is a transfer with its time parsed.
 type movement struct {
 	Transfer
 	at    time.Time
-	index int // in the request
+	index int // index in the request
 }
 
-// transfers looks for the three patterns of laundering over all transfers.
+// transfers adds the signals of three patterns of money laundering that the transfers show.
 func (e *evidence) transfers(transfers []Transfer) error {
 	moves := make([]movement, len(transfers))
 	for i, t := range transfers {
@@ -44,8 +44,8 @@ func (e *evidence) transfers(transfers []Transfer) error {
 	return nil
 }
 
-// structuring reports whether three transfers of one direction of 9,000 to below
-// 10,000 USD fall into one day.
+// structuring reports whether one day contains three transfers in the same direction of at least
+// 9,000 and below 10,000 USD.
 func structuring(moves []movement, direction string) bool {
 	var times []time.Time
 	for _, m := range moves {
@@ -61,12 +61,13 @@ func structuring(moves []movement, direction string) bool {
 	return false
 }
 
-// passThrough reports whether money passes through: whether there are two pairs of an
-// incoming transfer a and the earliest unused outgoing one b with 0.9a <= b <= a that
-// is no earlier and at most an hour later.
+// passThrough reports whether money passes through the wallet: there are two pairs of an incoming
+// transfer a and an outgoing transfer b, at most an hour later, with 0.9a <= b <= a. For each
+// incoming transfer it takes the earliest outgoing one that no other pair uses.
 //
-// Of n transfers it compares at most (n/2)^2 pairs of numbers, when all of them fall
-// into one hour and none fits: a million for the 2,000 that a request may have.
+// Of n transfers it compares at most (n/2)^2 pairs of numbers, if all are within one hour and none
+// fits: a million for the 2,000 transfers that a request may have. compared is the number of
+// comparisons.
 func passThrough(moves []movement) (found bool, compared int) {
 	out := outgoing(moves)
 	used, pairs, first := make([]bool, len(out)), 0, 0
@@ -95,7 +96,7 @@ func passThrough(moves []movement) (found bool, compared int) {
 	return false, compared
 }
 
-// payment is what passThrough compares of an outgoing transfer.
+// payment contains the values of an outgoing transfer that passThrough compares.
 type payment struct {
 	at     int64 // nanoseconds since 1970
 	amount float64
@@ -110,7 +111,7 @@ func outgoing(moves []movement) (list []payment) {
 	return list
 }
 
-// fanIn reports whether ten different senders pay in within one day.
+// fanIn reports whether one day contains payments from ten different senders.
 func fanIn(moves []movement) bool {
 	var in []movement
 	for _, m := range moves {
@@ -118,7 +119,7 @@ func fanIn(moves []movement) bool {
 			in = append(in, m)
 		}
 	}
-	count := map[string]int{} // transfers of each sender inside the window
+	count := map[string]int{} // transfers of each sender in the current window of one day
 	start := 0
 	for _, m := range in {
 		count[normal.FoldAddress(m.Counterparty)]++

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// The pairs are those of the definition, taken word by word.
+// passThrough finds the same pairs as a direct implementation of its definition.
 func TestPassThroughIsAsDefined(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	rapid.Check(t, func(t *rapid.T) {
@@ -42,8 +42,8 @@ func TestPassThroughIsAsDefined(t *testing.T) {
 	})
 }
 
-// Whatever the transfers are, what is compared stays below a bound that 2,000 of them
-// reach in a millisecond.
+// The number of comparisons stays below a limit for all kinds of transfers. For 2,000 transfers
+// the limit takes about a millisecond.
 func TestPassThroughComparesLittle(t *testing.T) {
 	const most = 2000
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

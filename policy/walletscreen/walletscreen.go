@@ -1,14 +1,12 @@
-// Package walletscreen turns what a caller knows about a wallet (sanctions hits,
-// exposures, labels of counterparties, transfers, the declared source of funds)
-// into a risk score of 0 to 100, a level and a decision. It fetches no chain data
-// and no lists: the evidence is the caller's, the arithmetic is ours.
+// Package walletscreen computes a risk score of 0 to 100, a level and a decision from a caller's
+// evidence about a wallet: sanctions hits, exposures, labels of counterparties, transfers, and the
+// declared source of funds. It fetches no chain data and no sanctions lists.
 //
-// Every piece of evidence is a signal with a strength s in 0..1, a weight of its
-// category times a decay by hops. The score is the chance that at least one of
-// independent signals is right: 100 * (1 - product of (1 - s)). For example a
-// fuzzy list hit of confidence 0.5 (s = 0.30), a mixer two hops away with a
-// quarter of the volume (s = 0.168) and an unverified gift (s = 0.05) give
-// 100 * (1 - 0.70*0.832*0.95) = 44.67: medium, needs_review.
+// Each piece of evidence is a signal with a strength s from 0 to 1: the weight of its category,
+// reduced with the number of hops. The score is the probability that at least one of independent
+// signals is right: 100 * (1 - product of (1 - s)). For example a fuzzy list hit of confidence 0.5
+// (s = 0.30), a mixer two hops away with a quarter of the volume (s = 0.168) and an unverified
+// gift (s = 0.05) give 100 * (1 - 0.70*0.832*0.95) = 44.67: medium, needs_review.
 package walletscreen
 
 import (
@@ -21,7 +19,7 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// Service is wallet-screen/score.
+// Service is the declaration of wallet-screen/score.
 var Service = policy.Declare(policy.Service{
 	Name:       "wallet-screen/score",
 	PriceCents: 10,
@@ -36,13 +34,13 @@ var Service = policy.Declare(policy.Service{
 
 var bounds = normal.BoundsOf[Input]()
 
-// Input is one wallet and the evidence about it.
+// Input is one wallet with the evidence about it.
 type Input struct {
 	policy.Common
 	Subject
 }
 
-// Subject is the body without the common members, as spend-assurance embeds it.
+// Subject is the request without the members of policy.Common. Package spendassurance embeds it.
 type Subject struct {
 	Address        string         `json:"address" jsonschema:"minLength=3,maxLength=128,pattern=^[A-Za-z0-9:._-]+$" jsonschema_description:"Address of the wallet to screen."`
 	Network        string         `json:"network,omitempty" jsonschema:"minLength=1,maxLength=64" jsonschema_description:"Network of the address, for example eip155:8453."`
@@ -53,7 +51,7 @@ type Subject struct {
 	FundSource     *FundSource    `json:"fundSource,omitempty" jsonschema_description:"Where the funds are said to come from."`
 }
 
-// SanctionsHit is one match against a sanctions list.
+// SanctionsHit is one match with an entry of a sanctions list.
 type SanctionsHit struct {
 	List       string   `json:"list" jsonschema:"minLength=1,maxLength=64" jsonschema_description:"Name of the list, for example OFAC-SDN."`
 	MatchType  string   `json:"matchType" jsonschema:"minLength=1,enum=exact,enum=fuzzy" jsonschema_description:"exact: the address itself is listed; fuzzy: a name or cluster is near."`
@@ -63,7 +61,7 @@ type SanctionsHit struct {
 	Program    string   `json:"program,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Programme under which it is listed."`
 }
 
-// Exposure is a share of the wallet's volume that touches a category.
+// Exposure is the share of the wallet's volume that comes from, or goes to, a category of wallets.
 type Exposure struct {
 	Category  string   `json:"category" jsonschema:"minLength=1,enum=sanctions,enum=terrorism_financing,enum=child_abuse,enum=ransomware,enum=stolen_funds,enum=darknet_market,enum=mixer,enum=scam,enum=fraud_shop,enum=high_risk_jurisdiction,enum=high_risk_exchange,enum=gambling,enum=p2p_exchange,enum=privacy_protocol,enum=bridge,enum=unhosted_wallet,enum=unknown,enum=defi,enum=exchange,enum=mining,enum=payment_processor,enum=merchant" jsonschema_description:"Kind of the funds."`
 	Direction string   `json:"direction,omitempty" jsonschema:"enum=incoming,enum=outgoing" jsonschema_description:"Default incoming."`
@@ -72,14 +70,14 @@ type Exposure struct {
 	AmountUSD *float64 `json:"amountUsd,omitempty" jsonschema:"minimum=0" jsonschema_description:"US dollars; not part of the score."`
 }
 
-// Counterparty is a labelled address the wallet dealt with.
+// Counterparty is a labelled address with which the wallet had transfers.
 type Counterparty struct {
 	Address string `json:"address" jsonschema:"minLength=1,maxLength=128" jsonschema_description:"Address of the counterparty."`
 	Label   string `json:"label" jsonschema:"minLength=1,enum=sanctions,enum=terrorism_financing,enum=child_abuse,enum=ransomware,enum=stolen_funds,enum=darknet_market,enum=mixer,enum=scam,enum=fraud_shop,enum=high_risk_jurisdiction,enum=high_risk_exchange,enum=gambling,enum=p2p_exchange,enum=privacy_protocol,enum=bridge,enum=unhosted_wallet,enum=unknown,enum=defi,enum=exchange,enum=mining,enum=payment_processor,enum=merchant" jsonschema_description:"A category."`
 	Hops    *int   `json:"hops,omitempty" jsonschema:"minimum=0,maximum=10" jsonschema_description:"Default 1."`
 }
 
-// Transfer is one movement of money.
+// Transfer is one transfer to or from the wallet.
 type Transfer struct {
 	Direction    string  `json:"direction" jsonschema:"minLength=1,enum=incoming,enum=outgoing" jsonschema_description:"Into the wallet or out of it."`
 	AmountUSD    float64 `json:"amountUsd" jsonschema:"minimum=0" jsonschema_description:"Amount in US dollars."`
@@ -88,13 +86,13 @@ type Transfer struct {
 	TxHash       string  `json:"txHash,omitempty" jsonschema:"minLength=1,maxLength=128" jsonschema_description:"Hash of the transaction."`
 }
 
-// FundSource is what the holder says about the origin of the money.
+// FundSource is the source of funds that the wallet's holder declares.
 type FundSource struct {
 	Declared string `json:"declared" jsonschema:"minLength=1,enum=salary,enum=business,enum=exchange_withdrawal,enum=mining,enum=investment,enum=gift,enum=other,enum=unknown" jsonschema_description:"What the owner says."`
 	Verified bool   `json:"verified" jsonschema_description:"Whether the declared source was verified. Default false."`
 }
 
-// Output is the score and the evidence behind it.
+// Output is the score with its signals.
 type Output struct {
 	Address         string           `json:"address" jsonschema_description:"The address as sent."`
 	Network         *string          `json:"network" jsonschema:"nullable" jsonschema_description:"The network as sent."`
@@ -109,10 +107,10 @@ type Output struct {
 	Findings        []policy.Finding `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }
 
-// ReceiptDecision is what a signed receipt repeats.
+// ReceiptDecision returns the decision that the signed receipt repeats.
 func (o Output) ReceiptDecision() string { return o.Decision }
 
-// Signal is one piece of evidence. Points are 100 times its strength.
+// Signal is one piece of evidence. Points is 100 times its strength.
 type Signal struct {
 	ID       string  `json:"id" jsonschema_description:"sanctions_exact, sanctions_fuzzy, exposure, counterparty, structuring, rapid_pass_through, fan_in or fund_source."`
 	Source   string  `json:"source" jsonschema_description:"JSON pointer of the evidence in the request."`
@@ -122,14 +120,14 @@ type Signal struct {
 	Points   float64 `json:"points" jsonschema:"minimum=0,maximum=100" jsonschema_description:"What it adds to riskScore, 0 to 100."`
 }
 
-// CategoryTotal sums the signals of one category.
+// CategoryTotal contains the number and the largest strength of the signals of one category.
 type CategoryTotal struct {
 	Category    string  `json:"category" jsonschema_description:"Kind of the funds."`
 	MaxStrength float64 `json:"maxStrength" jsonschema_description:"The strongest signal of the kind, 0 to 1."`
 	Count       int     `json:"count" jsonschema_description:"Number of signals of the kind."`
 }
 
-// Coverage counts the evidence that was given.
+// Coverage counts the pieces of evidence in the request.
 type Coverage struct {
 	SanctionsHits  int  `json:"sanctionsHits" jsonschema_description:"Number sent."`
 	Exposures      int  `json:"exposures" jsonschema_description:"Number sent."`
@@ -138,8 +136,8 @@ type Coverage struct {
 	FundSource     bool `json:"fundSource" jsonschema_description:"Whether one was sent."`
 }
 
-// weights holds every category with its weight W, 0 (harmless) to 1. The tags of
-// Exposure and Counterparty list the same names.
+// weights maps every category to its weight, from 0 (harmless) to 1. The tags of Exposure and
+// Counterparty list the same names.
 var weights = map[string]float64{
 	"sanctions": 1, "terrorism_financing": 1, "child_abuse": 1, "ransomware": .9, "stolen_funds": .85, "darknet_market": .8,
 	"mixer": .7, "scam": .7, "fraud_shop": .7, "high_risk_jurisdiction": .6, "high_risk_exchange": .45, "gambling": .3,
@@ -147,7 +145,7 @@ var weights = map[string]float64{
 	"exchange": 0, "mining": 0, "payment_processor": 0, "merchant": 0,
 }
 
-// decay is how much of a signal is left after some hops.
+// decay returns the part of a signal's strength that remains after a number of hops.
 func decay(hops int) float64 {
 	table := []float64{1, .8, .4, .2, .1}
 	if hops < 0 {
@@ -159,8 +157,8 @@ func decay(hops int) float64 {
 	return .05
 }
 
-// Evaluate scores one wallet. Errors: the codes of common rule 0.2; a category
-// that is none is invalid_enum.
+// Evaluate scores one wallet. It refuses a request that violates its schema, and an invalid time
+// (invalid_date).
 func Evaluate(in Input) (Output, error) {
 	if err := bounds.Check(in); err != nil {
 		return Output{}, err
@@ -192,7 +190,7 @@ func Evaluate(in Input) (Output, error) {
 	return out, nil
 }
 
-// level is common rule 0.11.
+// level returns the risk level of a score.
 func level(score float64) string {
 	switch {
 	case score < 25:
@@ -205,11 +203,11 @@ func level(score float64) string {
 	return "critical"
 }
 
-// evidence gathers signals and findings in the order of the request.
+// evidence collects signals and findings, in the order of the request.
 type evidence struct {
 	signals  []Signal
 	findings []policy.Finding
-	direct   bool // an exact sanctions hit on the wallet itself
+	direct   bool // true if a sanctions list names the wallet itself
 	fuzzy    bool
 }
 
@@ -261,7 +259,8 @@ func (e *evidence) exposures(exposures []Exposure) {
 	}
 }
 
-// shareFactor weighs an exposure by its share of the volume.
+// shareFactor returns the factor of an exposure for its share of the volume; nil means that the
+// share is unknown.
 func shareFactor(share *float64) float64 {
 	switch {
 	case share == nil:
@@ -289,8 +288,9 @@ func (e *evidence) counterparties(counterparties []Counterparty) {
 	}
 }
 
-// categoryFinding grades one contact by weight and strength. Strengths are
-// compared as they are printed, so that the last bit of a product decides nothing.
+// categoryFinding adds the finding for a contact with a category, if its weight and strength are
+// high enough. It compares the strength as answers contain it, so that the last bit of a product
+// does not matter.
 func (e *evidence) categoryFinding(path string, weight, strength float64) {
 	switch s := policy.Sig12(strength); {
 	case weight >= .9 && s >= .3:
@@ -325,7 +325,8 @@ func (e *evidence) score() float64 {
 	for _, s := range e.signals {
 		clean *= 1 - s.Strength
 	}
-	// Hundredths first to 12 digits, so that 1877.5 is a half and not just below.
+	// First round hundredths to 12 digits, so that 1877.5 counts as a half and not as slightly
+	// less.
 	return math.Round(policy.Sig12(10000*(1-clean))) / 100
 }
 
@@ -339,7 +340,7 @@ func (e *evidence) decide(score float64, nothing bool) (decision, recommendation
 	return "allow", "proceed"
 }
 
-// ordered returns the signals strongest first, numbers in their printed form.
+// ordered returns the signals, the strongest first, with numbers as answers contain them.
 func (e *evidence) ordered() []Signal {
 	signals := append([]Signal{}, e.signals...)
 	for i := range signals {

@@ -56,8 +56,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// Every category is accepted as exposure and as label, and weighs what the
-// contract says: hop 0, the whole volume.
+// Every category is accepted as an exposure and as a label, and has the weight that the contract
+// states (at hop 0, for the whole volume).
 func TestCategories(t *testing.T) {
 	for category, weight := range map[string]float64{
 		"sanctions": 1, "terrorism_financing": 1, "child_abuse": 1, "ransomware": .9, "stolen_funds": .85, "darknet_market": .8, "mixer": .7, "scam": .7,
@@ -164,7 +164,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// More evidence never lowers the score, and the score stays within its range.
+// More evidence never lowers the score, and the score is always from 0 to 100.
 func TestEvidenceNeverLowersTheScore(t *testing.T) {
 	categories := []string{"sanctions", "mixer", "exchange", "bridge", "scam", "defi"}
 	rapid.Check(t, func(t *rapid.T) {

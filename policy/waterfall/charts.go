@@ -2,7 +2,7 @@ package waterfall
 
 import "github.com/countersign/countersign/policy"
 
-// charts are what investors and manager get of each tier.
+// charts returns the amounts of investors and general partner in each tier.
 func charts(s policy.Service) ([]policy.Chart, error) {
 	_, answer, err := policy.RunExample(s, Evaluate)
 	if err != nil {

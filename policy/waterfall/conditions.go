@@ -2,7 +2,8 @@ package waterfall
 
 import "github.com/countersign/countersign/policy/shape"
 
-// conditions say which members one distribution needs, and which dated events.
+// conditions returns the members that one distribution requires, and those that dated events
+// require.
 func conditions() []any {
 	simple := []string{"contributedCapital", "distributableAmount", "holdingPeriodYears"}
 	return []any{

@@ -2,13 +2,13 @@ package waterfall
 
 import "github.com/countersign/countersign/policy"
 
-// byDeals turns the example into dated events of two deals, the first with a profit,
-// the second lost.
+// byDeals turns the example into dated events of two deals, of which the first makes a profit and
+// the second a loss.
 const byDeals = `{"contributedCapital":null,"distributableAmount":null,"holdingPeriodYears":null,"style":"american","events":[` +
 	`{"date":"2020-01-01","type":"contribution","amount":1000000,"dealId":"a"},{"date":"2021-01-01","type":"distribution","amount":2000000,"dealId":"a"},` +
 	`{"date":"2020-01-01","type":"contribution","amount":1000000,"dealId":"b"},{"date":"2022-01-01","type":"distribution","amount":100000,"dealId":"b"}]}`
 
-// documented says what each finding is about.
+// documented describes each finding.
 func documented() []policy.Rule {
 	return []policy.Rule{
 		{ID: "number_out_of_range", Example: `{"contributedCapital":0.01,"distributableAmount":1000000000000,"holdingPeriodYears":0.01}`,

@@ -9,25 +9,26 @@ import (
 	"github.com/countersign/countersign/policy/money"
 )
 
-// terms is a checked agreement. One hurdle of rate preferredReturnRate stands for
-// the standard tiers; given is the caller's own list, if any.
+// terms is an agreement that was read and checked. Without hurdles in the request, hurdles has
+// one, with the preferred return, and the standard tiers apply. given contains the hurdles of the
+// request.
 type terms struct {
 	american             bool
 	compounding          string
 	hurdles              []hurdle
 	given                []Hurdle
 	catchUp              *big.Rat
-	headline, commitment *big.Rat // the carry rate (the highest), the GP's share of the capital
+	headline, commitment *big.Rat // the highest carry rate, and the GP's share of the capital
 }
 
-// hurdle is one rate at which investor balances grow, with the carry above it.
+// hurdle is a rate of return of the investors, with the carry above it.
 type hurdle struct {
 	rate, carry *big.Rat
 	yearly      money.Yearly
-	factors     map[int]*big.Rat // growth by days; looked up, never walked
+	factors     map[int]*big.Rat // growth by number of days; only looked up, so the map order does not matter
 }
 
-// event is one checked payment.
+// event is a payment that was read and checked.
 type event struct {
 	day          money.Day
 	contribution bool
@@ -35,22 +36,23 @@ type event struct {
 	deal         string
 }
 
-// growth is what a unit of capital earns over a holding period.
+// growth returns the return of one unit of capital over a number of years.
 func (t *terms) growth(rate, years *big.Rat) *big.Rat {
 	periods := map[string]int64{"annual": 1, "quarterly": 4, "monthly": 12}[t.compounding]
-	if periods == 0 { // simple
+	if periods == 0 { // simple interest
 		return new(big.Rat).Mul(rate, years)
 	}
 	n := big.NewRat(periods, 1)
 	return money.Growth(new(big.Rat).Quo(rate, n), n.Mul(n, years))
 }
 
-// account is what the investors are owed at one hurdle's rate.
+// account contains the capital and the return that investors are still owed at the rate of one
+// hurdle.
 type account struct {
 	capital, pref money.Cents
 }
 
-// accrue adds the return of some days.
+// accrue adds the return of a number of days.
 func (a *account) accrue(t *terms, h hurdle, days int) {
 	if days == 0 {
 		return
@@ -66,23 +68,23 @@ func (a *account) accrue(t *terms, h hurdle, days int) {
 	a.pref = a.pref.Plus(a.capital.Plus(a.pref).Times(h.factors[days]))
 }
 
-// pay takes a payment to investors off, capital first. What is above the balance
-// is profit and changes nothing here.
+// pay subtracts a payment to investors, first from the capital and then from the return. A rest is
+// profit and does not change the account.
 func (a *account) pay(amount money.Cents) {
 	toCapital := min(amount, a.capital)
 	a.capital -= toCapital
 	a.pref -= min(amount-toCapital, a.pref)
 }
 
-// fund is one waterfall: the whole fund, or one deal of it.
+// fund is one waterfall: that of the whole fund, or that of one deal.
 type fund struct {
 	t           *terms
 	deal        string
 	events      []event
-	accounts    []account // one per hurdle
+	accounts    []account // one account per hurdle
 	tiers       []Tier
 	contributed money.Cents
-	day         money.Day // up to which the accounts have accrued
+	day         money.Day // the day up to which returns are accrued
 }
 
 func (t *terms) newFund(day money.Day) *fund {
@@ -101,8 +103,8 @@ func (t *terms) newFund(day money.Day) *fund {
 	return f
 }
 
-// run works the events off, day by day and contributions first, and accrues up
-// to the last day of the whole fund. It returns what investors paid and got.
+// run processes the events by day, on each day the contributions first, and then accrues returns
+// up to last, the last day of the whole fund. It returns what investors paid in and received.
 func (f *fund) run(last money.Day) []event {
 	slices.SortStableFunc(f.events, func(a, b event) int { return cmp.Compare(a.day, b.day) })
 	f.day = f.events[0].day
@@ -136,7 +138,7 @@ func (f *fund) accrue(day money.Day) {
 	f.day = day
 }
 
-// distribute runs the tiers over one payment and returns the investors' part.
+// distribute applies the tiers to one payment and returns the investors' part.
 func (f *fund) distribute(amount money.Cents) (investors money.Cents) {
 	rest := amount
 	take := func(i int, need money.Cents, share *big.Rat) {
@@ -169,8 +171,8 @@ func (f *fund) distribute(amount money.Cents) (investors money.Cents) {
 	return investors
 }
 
-// catchUpNeed is what the catch-up tier still takes until the GP has its share
-// of preferred return and catch-up together: x with catchUp*x = carry*(pref + x).
+// catchUpNeed returns the amount that the catch-up tier still needs until the GP has its share of
+// preferred return and catch-up together: x with catchUp*x = carry*(pref + x).
 func (f *fund) catchUpNeed() money.Cents {
 	carry, ahead := f.t.headline, new(big.Rat).Sub(f.t.catchUp, f.t.headline)
 	if ahead.Sign() <= 0 {
@@ -179,8 +181,8 @@ func (f *fund) catchUpNeed() money.Cents {
 	return f.tiers[1].Amount.Times(ahead.Quo(carry, ahead)) - f.tiers[2].Amount
 }
 
-// shortfall is what the whole fund still owes its investors at the last day if
-// all their payments, of whatever deal, are counted together.
+// shortfall returns what the fund still owes its investors on the last day, with the payments of
+// all deals counted together.
 func (t *terms) shortfall(pool []event, last money.Day) money.Cents {
 	slices.SortStableFunc(pool, func(a, b event) int {
 		if c := cmp.Compare(a.day, b.day); c != 0 {

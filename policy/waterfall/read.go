@@ -8,7 +8,7 @@ import (
 	"github.com/countersign/countersign/policy/money"
 )
 
-// read checks an input and returns the terms and, in dated mode, the events.
+// read reads and checks an input. It returns the terms, and the events if the request has any.
 func read(in Input, fewest int) (*terms, []event, error) {
 	var c money.Check
 	simple := []member{{"/contributedCapital", in.ContributedCapital}, {"/distributableAmount", in.DistributableAmount},
@@ -49,13 +49,13 @@ func read(in Input, fewest int) (*terms, []event, error) {
 	return t, events, c.Err()
 }
 
-// member is an optional number and its place.
+// member is an optional number with its JSON pointer.
 type member struct {
 	path  string
 	value *float64
 }
 
-// readRates checks preferred return, carry, catch-up, hurdles and commitment.
+// readRates reads and checks preferred return, carry, catch-up, hurdles and GP commitment.
 func (t *terms) readRates(c *money.Check, in Input) {
 	pref, carry, catchUp := money.Or(in.PreferredReturnRate, 0), money.Or(in.CarryRate, 0.2), money.Or(in.CatchUpRate, 1)
 	commitment := money.Or(in.GPCommitmentRate, 0)
@@ -107,7 +107,7 @@ func (t *terms) readRates(c *money.Check, in Input) {
 	}
 }
 
-// readEvents checks the events, in the order of the request.
+// readEvents reads and checks the events, in the order of the request.
 func (t *terms) readEvents(c *money.Check, list []Event, fewest int) []event {
 	c.Length("/events", len(list), fewest, maxEvents)
 	if c.Err() != nil {

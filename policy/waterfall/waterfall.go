@@ -1,22 +1,22 @@
-// Package waterfall splits the distributions of a fund between its investors and
-// its general partner (GP), exact to the cent.
+// Package waterfall splits the distributions of a fund between its investors and its general
+// partner (GP), exact to the cent.
 //
-// The tiers run in order, each taking what it needs of what is left:
+// The tiers apply in this order. Each takes what it needs from what the earlier tiers left:
 //
 //	return_of_capital   the capital not yet returned                  all to investors
 //	preferred_return    the preferred return not yet paid             all to investors
 //	gp_catch_up         carry*P/(catchUp-carry), P the pref paid      catchUp to the GP
 //	carried_interest    the rest                                      carry to the GP
 //
-// 4,000,000 returned as 7,500,000 after 4 years with 8 % a year preferred, 20 %
-// carry and full catch-up: pref 1,441,955.84, catch-up 360,488.96, of the rest of
-// 1,697,555.20 the GP gets 339,511.04; 700,000 in all, 20 % of the profit. The
-// model is that of the ILPA Principles (3.0, 2019): whole-fund (European) or deal
-// by deal (American), both with a clawback, or several hurdles each with its own carry.
+// Example: 4,000,000 returns 7,500,000 after 4 years, with 8 % a year preferred, 20 % carry and
+// full catch-up. The preferred return is 1,441,955.84, the catch-up 360,488.96, and of the rest of
+// 1,697,555.20 the GP gets 339,511.04. The GP gets 700,000 in all, 20 % of the profit. The model
+// is that of the ILPA Principles (3.0, 2019): whole-fund (European) or deal by deal (American),
+// both with a clawback, or several hurdles, each with its own carry.
 //
-// Every amount is rounded half to even to cents where it is computed: preferred
-// return, needs of tiers and the GP's part of each payment; investors get amount
-// less GP's part. Growth factors are exact decimals.
+// Every amount is rounded half to even to cents where it is computed: preferred returns, the needs
+// of tiers, and the GP's part of each payment. Investors get the payment less the GP's part.
+// Growth factors are exact decimals.
 package waterfall
 
 import (
@@ -69,13 +69,14 @@ type Event struct {
 	DealID *string `json:"dealId,omitempty" jsonschema:"minLength=1,maxLength=64" jsonschema_description:"Required for american style."`
 }
 
-// Hurdle is a return of the investors above which the GP's share changes.
+// Hurdle is a return of the investors above which the GP's share of the profit changes.
 type Hurdle struct {
 	Rate      float64 `json:"rate" jsonschema:"minimum=0,maximum=1" jsonschema_description:"Annual return of the investors as a decimal."`
 	CarryRate float64 `json:"carryRate" jsonschema:"minimum=0,maximum=0.99" jsonschema_description:"GP's share above it as a decimal, until the next hurdle."`
 }
 
-// Tier is what one tier took, and who got it. Amounts are exact to the cent.
+// Tier contains the amount of one tier, and its parts for limited partners and GP. Amounts are
+// exact to the cent.
 type Tier struct {
 	Name   string      `json:"name" jsonschema_description:"return_of_capital, preferred_return, gp_catch_up, carried_interest; with hurdles hurdle_2_split and on, residual_split."`
 	Amount money.Cents `json:"amount" jsonschema_description:"In currency."`
@@ -83,7 +84,7 @@ type Tier struct {
 	GP     money.Cents `json:"gp" jsonschema_description:"GP's carry."`
 }
 
-// Clawback is what the GP owes back if the fund ends at its last event.
+// Clawback is the amount that the GP must pay back if the fund ends at its last event.
 type Clawback struct {
 	Required    bool        `json:"required" jsonschema_description:"Whether anything is owed."`
 	Amount      money.Cents `json:"amount" jsonschema_description:"The larger of the two below, at most the carry paid."`
@@ -99,7 +100,7 @@ type Deal struct {
 	Profit  money.Cents `json:"profit" jsonschema_description:"Distributions less contributions."`
 }
 
-// Output is the split. Amounts are in currency, exact to the cent.
+// Output is the split. Amounts are in currency units, exact to the cent.
 type Output struct {
 	Mode                  string           `json:"mode" jsonschema:"enum=simple,enum=dated" jsonschema_description:"dated: with events."`
 	Style                 string           `json:"style" jsonschema:"enum=european,enum=american" jsonschema_description:"As asked."`
@@ -124,13 +125,13 @@ type Output struct {
 	Findings              []policy.Finding `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }
 
-// Evaluate runs a waterfall. It refuses with missing_field, mutually_exclusive,
-// invalid_enum, invalid_date, out_of_range, too_many_items, too_long,
-// inconsistent_input and catch_up_not_above_carry.
+// Evaluate computes a waterfall. The codes of its errors are missing_field, mutually_exclusive,
+// invalid_enum, invalid_date, out_of_range, too_many_items, too_long, inconsistent_input and
+// catch_up_not_above_carry.
 func Evaluate(in Input) (Output, error) { return evaluate(in, minEvents) }
 
-// Proceeds is Evaluate for the equity flows of one deal, where a single event (a
-// contribution and nothing back) is an answer too.
+// Proceeds is like Evaluate, for the equity flows of one deal. It also accepts a single event, a
+// contribution of which nothing returns.
 func Proceeds(in Input) (Output, error) { return evaluate(in, 1) }
 
 func evaluate(in Input, fewest int) (Output, error) {
@@ -144,7 +145,7 @@ func evaluate(in Input, fewest int) (Output, error) {
 	return t.dated(events), nil
 }
 
-// simple runs one distribution after a holding period.
+// simple computes one distribution after a holding period.
 func (t *terms) simple(in Input) Output {
 	contributed, _ := money.FromNumber(*in.ContributedCapital)
 	distributed, _ := money.FromNumber(*in.DistributableAmount)
@@ -167,12 +168,12 @@ func (t *terms) simple(in Input) Output {
 	return out
 }
 
-// dated runs events in the order of their days.
+// dated computes the distributions of dated events.
 func (t *terms) dated(events []event) Output {
 	var funds []*fund
 	byDeal := map[string]*fund{}
 	first, last := events[0].day, events[0].day
-	for _, e := range events { // in the order of the request
+	for _, e := range events { // assigns each event to its fund, in the order of the request
 		first, last = min(first, e.day), max(last, e.day)
 		deal := e.deal
 		if !t.american {
@@ -185,7 +186,7 @@ func (t *terms) dated(events []event) Output {
 		}
 		byDeal[deal].events = append(byDeal[deal].events, e)
 	}
-	paid := map[money.Day]money.Cents{} // to investors, less what they paid in
+	paid := map[money.Day]money.Cents{} // received by investors less paid in, by day
 	var pool []event
 	for _, f := range funds {
 		for _, e := range f.run(last) {
@@ -212,7 +213,7 @@ func (t *terms) dated(events []event) Output {
 	return out
 }
 
-// sumTiers adds up the tiers of all deals.
+// sumTiers adds the tiers of all funds to tiers.
 func sumTiers(tiers []Tier, funds []*fund) []Tier {
 	for _, f := range funds {
 		for i, tier := range f.tiers {
@@ -224,7 +225,7 @@ func sumTiers(tiers []Tier, funds []*fund) []Tier {
 	return tiers
 }
 
-// report adds up what the funds (one, or one per deal) paid.
+// report builds the answer from the results of the funds: one, or one per deal.
 func (t *terms) report(mode string, tiers []Tier, funds []*fund) Output {
 	out := Output{Mode: mode, Style: "european", Tiers: tiers, Findings: []policy.Finding{}}
 	for _, tier := range tiers {
@@ -264,14 +265,14 @@ func (t *terms) report(mode string, tiers []Tier, funds []*fund) Output {
 	return out
 }
 
-// moic is lpTotal over the capital of the limited partners.
+// moic returns lpTotal divided by the capital of the limited partners.
 func (t *terms) moic(out *Output) float64 {
 	share := new(big.Rat).Sub(big.NewRat(1, 1), t.commitment)
 	own, _ := share.Mul(share, big.NewRat(int64(out.TotalContributed), 1)).Float64()
 	return float64(out.LPTotal) / own
 }
 
-// addDeals reports each deal.
+// addDeals adds the result of each deal to the answer.
 func addDeals(out *Output, funds []*fund) {
 	deals := []Deal{}
 	for _, f := range funds {
@@ -285,9 +286,9 @@ func addDeals(out *Output, funds []*fund) {
 	out.Deals = &deals
 }
 
-// addClawback computes what the GP owes back if the fund ends at the last event. Deal
-// by deal a later deal may lose what an earlier one earned; in a whole fund capital
-// that is called after carry was paid may be lost.
+// addClawback computes what the GP must pay back if the fund ends at the last event. In a
+// deal-by-deal fund a later deal may lose what an earlier one earned. In a whole fund, capital
+// that was called after carry was paid may be lost.
 func (t *terms) addClawback(out *Output, pool []event, last money.Day) {
 	c := Clawback{ExcessCarry: max(0, out.GPCarry-max(0, out.Profit).Times(t.headline))}
 	c.LPShortfall = t.shortfall(pool, last)
@@ -304,7 +305,7 @@ func (t *terms) addClawback(out *Output, pool []event, last money.Day) {
 	}
 }
 
-// addFindings says what is unusual about a split.
+// addFindings adds what is unusual about a split.
 func (t *terms) addFindings(out *Output, unpaid money.Cents, caughtUp bool) {
 	add := func(id, severity, message string) {
 		out.Findings = append(out.Findings, policy.Finding{ID: id, Severity: severity, Message: message})

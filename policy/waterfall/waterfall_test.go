@@ -24,7 +24,7 @@ func evaluate(t policytest.TB, in waterfall.Input) waterfall.Output {
 	return policytest.Must(t, waterfall.Evaluate, in)
 }
 
-// ask reads a request given as JSON members.
+// ask evaluates a request that is given as JSON members.
 func ask(t *testing.T, members string) waterfall.Output {
 	t.Helper()
 	return policytest.Ask(t, waterfall.Evaluate, members)
@@ -50,8 +50,8 @@ func ExampleEvaluate() {
 	// effective carry 20 %
 }
 
-// Each request of testdata/splits.txtar has its computed answer next to it. Money
-// must agree exactly, rates to 10 digits.
+// In testdata/splits.txtar each request is followed by its answer, which was computed
+// independently. Amounts must agree exactly, and rates to 10 digits.
 func TestSplitsAgainstAnotherComputation(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/splits.txtar")
 	if err != nil {
@@ -89,7 +89,7 @@ func TestSplitsAgainstAnotherComputation(t *testing.T) {
 	}
 }
 
-// draw makes an agreement; events are added for dated funds.
+// draw draws an agreement. For dated funds, the caller adds events.
 func draw(t *rapid.T, dated bool) waterfall.Input {
 	in := waterfall.Input{GPCommitmentRate: ptr(float64(rapid.IntRange(0, 99).Draw(t, "commitment")) / 100)}
 	compounding := []string{"annual", "simple"}
@@ -144,7 +144,7 @@ func drawDated(t *rapid.T) waterfall.Input {
 	return in
 }
 
-// The invariants of the contract, to the cent.
+// checkInvariants checks the invariants of the contract, to the cent.
 func checkInvariants(t *rapid.T, in waterfall.Input, out waterfall.Output) {
 	var amount, lp, gp money.Cents
 	for _, tier := range out.Tiers {
@@ -201,7 +201,7 @@ func TestTiersSumToTheCent(t *testing.T) {
 	})
 }
 
-// A cent more to distribute is a cent more for one side and no less for the other.
+// If one cent more is distributed, one side gets one cent more and the other not less.
 func TestBothSidesGainWithTheAmount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawSimple(t)
@@ -216,16 +216,16 @@ func TestBothSidesGainWithTheAmount(t *testing.T) {
 	})
 }
 
-// One contribution and one distribution with dates a whole number of years apart
-// are the simple mode; the order of events does not matter; a single deal splits
-// like the whole fund.
+// One contribution and one distribution that are a whole number of years apart give the result of
+// the simple mode. The order of the events does not matter. A single deal is split as a whole fund
+// is.
 func TestModesAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawSimple(t)
 		if c := *in.Compounding; c != "annual" && c != "simple" || *in.DistributableAmount == 0 {
 			t.Skip("no dated counterpart")
 		}
-		in.GPCommitmentRate = nil // its rounding to cents shows in lpMoic
+		in.GPCommitmentRate = nil // its rounding to cents changes lpMoic
 		years := rapid.IntRange(1, 10).Draw(t, "years")
 		in.HoldingPeriodYears = ptr(float64(years))
 		dated := in
@@ -249,8 +249,8 @@ func TestModesAgree(t *testing.T) {
 	})
 }
 
-// The GP of a whole fund that lost money over all keeps no carry without a word: 10 m
-// in, 20 m out, 30 m in, 10 m out.
+// If a whole fund lost money in the end, the answer has a clawback for the carry that the GP got
+// earlier: 10 m in, 20 m out, 30 m in, 10 m out.
 func TestClawbackOfAWholeFund(t *testing.T) {
 	const events = `"events":[{"date":"2020-01-01","type":"contribution","amount":10000000},{"date":"2021-01-01","type":"distribution","amount":20000000},
 		{"date":"2021-02-01","type":"contribution","amount":30000000},{"date":"2025-01-01","type":"distribution","amount":10000000}]`
@@ -306,7 +306,7 @@ func TestCaughtUp(t *testing.T) {
 	}
 }
 
-// The largest sums do not wrap around, and what has no exact number is null.
+// The largest sums do not overflow, and a number that JSON cannot represent exactly is null.
 func TestLargestAmounts(t *testing.T) {
 	out := ask(t, `"contributedCapital":1e12,"preferredReturnRate":1,"holdingPeriodYears":100,"distributableAmount":1e12`)
 	if out.UnpaidPreferredReturn != nil || out.Tiers[0].Amount != 1e14 || out.UnreturnedCapital != 0 {

@@ -2,7 +2,7 @@ package x402provenance
 
 import "github.com/countersign/countersign/policy"
 
-// documented says what each finding is about.
+// documented describes each finding.
 func documented() []policy.Rule {
 	return []policy.Rule{
 		{ID: "duplicates_dropped", Example: `{}`,

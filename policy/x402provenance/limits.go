@@ -2,18 +2,18 @@ package x402provenance
 
 import "time"
 
-// Bounds and thresholds of the contract.
+// Limits and thresholds that the contract states.
 const (
-	topPayers   = 50 // payers listed; more tell a reader nothing new
+	topPayers   = 50 // largest number of payers in an answer
 	maxFindings = 500
 	maxDecimals = 36
-	maxAssets   = 5000 // entries of assetDecimals: no more assets than records
+	maxAssets   = 5000 // members of assetDecimals; as many as records
 
-	minCoverage   = 0.5 // evidence below it supports no verdict
-	ownShare      = 0.5 // of kept records that the owner paid himself
-	topShare      = 0.5 // of the amount that one payer paid
+	minCoverage   = 0.5 // with less evidence coverage the verdict is insufficient_evidence
+	ownShare      = 0.5 // share of the kept records that the owner may have paid
+	topShare      = 0.5 // share of the external amount that one payer may have paid
 	minPayers     = 3
 	burstWindow   = time.Minute
 	burstRecords  = 10
-	burstFraction = 2 // more than one part in two
+	burstFraction = 2 // a burst has more than 1/burstFraction of the external records
 )

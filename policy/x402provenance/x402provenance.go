@@ -1,11 +1,10 @@
-// Package x402provenance asks whether payments to a service show demand from
-// outside: it drops repeated transactions, sets payments of the owner's own
-// wallets apart, and measures how the rest is spread over payers and how well the
-// records are evidenced. Records and wallets are the caller's; no chain is read,
-// and a wallet is not an identity.
+// Package x402provenance judges whether payments to a service show external demand. It drops
+// repeated transactions, separates the payments from the owner's own wallets, and measures how the
+// rest is distributed over payers and how much evidence the records contain. The caller sends
+// records and wallets. The package reads no chain, and two wallets may belong to the same person.
 //
-// Amounts are exact integers in an asset's smallest units. Shares, the
-// Herfindahl-Hirschman index (the sum of squared shares) and coverages are 0..1.
+// Amounts are exact integers in an asset's smallest units. Shares, coverages and the
+// Herfindahl-Hirschman index (the sum of squared shares) are numbers from 0 to 1.
 package x402provenance
 
 import (
@@ -20,7 +19,7 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// Service is x402-provenance/check.
+// Service is the declaration of x402-provenance/check.
 var Service = policy.Declare(policy.Service{
 	Name:       "x402-provenance/check",
 	PriceCents: 5,
@@ -35,7 +34,7 @@ var Service = policy.Declare(policy.Service{
 
 var bounds = normal.BoundsOf[Input]()
 
-// Input is the records and the wallets the owner declares.
+// Input contains the payment records and the wallets that the owner declares.
 type Input struct {
 	policy.Common
 	Records       []Record       `json:"records" jsonschema:"minItems=1,maxItems=5000" jsonschema_description:"The payments to analyze."`
@@ -44,7 +43,7 @@ type Input struct {
 	AsOf          string         `json:"asOf,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time" jsonschema_description:"RFC 3339 with zone; the time the caller speaks for."`
 }
 
-// Record is one payment as the caller knows it.
+// Record is one payment, as the caller reports it.
 type Record struct {
 	TxHash      string `json:"txHash" jsonschema:"minLength=1,maxLength=128" jsonschema_description:"Hash or signature of the transaction."`
 	Network     string `json:"network" jsonschema:"minLength=1,maxLength=64" jsonschema_description:"CAIP-2 name of the network, for example eip155:8453."`
@@ -59,7 +58,7 @@ type Record struct {
 	Success     *bool  `json:"success,omitempty" jsonschema_description:"Default true; failed payments are counted and left out."`
 }
 
-// Output is what the records show.
+// Output contains the figures, the verdict and the findings.
 type Output struct {
 	RecordsTotal            int              `json:"recordsTotal" jsonschema_description:"Number of records sent."`
 	RecordsKept             int              `json:"recordsKept" jsonschema_description:"Number counted: without duplicates and failed ones."`
@@ -82,7 +81,8 @@ type Output struct {
 	FindingsTruncated       bool             `json:"findingsTruncated,omitzero" jsonschema_description:"True if there were more than 500 findings; the most severe are kept."`
 }
 
-// Total sums one asset by class of payer. Sums may exceed 2^256.
+// Total contains the sums of one asset by class of payer, in decimal digits. A sum may exceed
+// 2^256.
 type Total struct {
 	Asset         string `json:"asset" jsonschema_description:"Contract or symbol of the asset."`
 	OwnerUnits    string `json:"ownerUnits" jsonschema_description:"Paid by ownerWallets, in smallest units."`
@@ -90,7 +90,7 @@ type Total struct {
 	ExternalUnits string `json:"externalUnits" jsonschema_description:"Paid by others, in smallest units."`
 }
 
-// Payer is one external payer of the concentration's asset.
+// Payer is one external payer, with its payments in the asset that concentration measures.
 type Payer struct {
 	Payer string   `json:"payer" jsonschema_description:"Address of the payer."`
 	Count int      `json:"count" jsonschema_description:"Number of payments."`
@@ -98,8 +98,8 @@ type Payer struct {
 	Share *float64 `json:"share" jsonschema:"nullable" jsonschema_description:"Of the asset's external amount; null where that is zero."`
 }
 
-// Concentration says how the external amount is spread. Figures over amounts are
-// null where every amount is zero.
+// Concentration states how the external amount is distributed over payers. The figures about
+// amounts are null if every amount is zero.
 type Concentration struct {
 	TopPayerShare              *float64 `json:"topPayerShare" jsonschema:"nullable" jsonschema_description:"Part of the largest payer, 0 to 1."`
 	Top3Share                  *float64 `json:"top3Share" jsonschema:"nullable" jsonschema_description:"Part of the three largest payers, 0 to 1."`
@@ -109,7 +109,7 @@ type Concentration struct {
 	PayersWithMultiplePayments int      `json:"payersWithMultiplePayments" jsonschema_description:"Number of payers who paid more than once."`
 }
 
-// Coverage is the share of kept records that carry each kind of evidence.
+// Coverage contains, for each kind of evidence, the share of the kept records that have it.
 type Coverage struct {
 	Timestamp        float64 `json:"timestamp" jsonschema_description:"Part with a timestamp, 0 to 1."`
 	Resource         float64 `json:"resource" jsonschema_description:"Part with a resource, 0 to 1."`
@@ -118,26 +118,28 @@ type Coverage struct {
 	EvidenceCoverage float64 `json:"evidenceCoverage" jsonschema_description:"Mean of the four."`
 }
 
-// The classes of a kept record.
+// Classes of kept records: paid from another wallet, from a wallet of the owner, or from the
+// wallet that receives the payment.
 const (
 	external = iota
 	owner
 	self
 )
 
-// kept is a record that counts.
+// kept is a record that is neither failed nor repeated.
 type kept struct {
 	Record
-	index      int // in the request
+	index      int // index in the records of the request
 	class      int
-	payer, to  string // folded
-	asset      string // folded
+	payer, to  string // in the form of normal.FoldAddress
+	asset      string // in the form of normal.FoldAddress
 	units      *big.Int
-	at         time.Time // zero where absent
+	at         time.Time // zero without a timestamp
 	wellFormed bool
 }
 
-// Evaluate analyses the records. Errors: the codes of common rule 0.2.
+// Evaluate analyses the records. It refuses a request that violates its schema, and an invalid
+// amount or time.
 func Evaluate(in Input) (Output, error) {
 	if err := bounds.Check(in); err != nil {
 		return Output{}, err
@@ -168,10 +170,10 @@ func Evaluate(in Input) (Output, error) {
 	return a.out, nil
 }
 
-// analysis gathers the figures of one request.
+// analysis collects the figures of one request.
 type analysis struct {
 	records   []kept
-	externals []*kept // of the records
+	externals []*kept // pointers into records
 	out       Output
 	findings  []policy.Finding
 }
@@ -180,14 +182,14 @@ func (a *analysis) find(id, severity, path, message string) {
 	a.findings = append(a.findings, policy.Finding{ID: id, Severity: severity, Path: path, Message: message})
 }
 
-// keep drops failures and repeats and sorts the rest into classes. A repeat is
-// the same transaction and log entry on the same network.
+// keep drops failed and repeated records, and assigns a class to each other record. A record is
+// repeated if an earlier one has the same network, transaction and log entry.
 func (a *analysis) keep(in Input) error {
 	owners := map[string]bool{}
 	for _, wallet := range in.OwnerWallets {
 		owners[normal.FoldAddress(wallet)] = true
 	}
-	first := make(map[[3]string]int, len(in.Records)) // the index in a.records
+	first := make(map[[3]string]int, len(in.Records)) // index in a.records of each transaction
 	a.records = make([]kept, 0, len(in.Records))
 	for i, r := range in.Records {
 		k, err := read(r, i)
@@ -267,7 +269,7 @@ func evmHash(hash string) bool {
 	return true
 }
 
-// wellFormed reports whether a hash looks like one of its network.
+// wellFormed reports whether the transaction hash has the form that its network uses.
 func wellFormed(r Record) bool {
 	if normal.IsSolana(r.Network) {
 		return solanaHash(r.TxHash)
@@ -275,7 +277,7 @@ func wellFormed(r Record) bool {
 	return evmHash(r.TxHash)
 }
 
-// totals sums each asset by class, in the order of asset names.
+// totals sums the amounts of each asset by class, sorted by asset.
 func (a *analysis) totals() {
 	sums := map[string]*[3]big.Int{}
 	var assets []string
@@ -297,7 +299,7 @@ func (a *analysis) totals() {
 	}
 }
 
-// largestAsset is the asset with the most external records, ties by name.
+// largestAsset returns the asset with the most external records; of several, the first by name.
 func (a *analysis) largestAsset() string {
 	counts := map[string]int{}
 	best := ""
@@ -312,17 +314,17 @@ func (a *analysis) largestAsset() string {
 	return best
 }
 
-// concentration measures how external payments are spread: amounts of the largest
-// asset, counts of all.
+// concentration measures how external payments are distributed over payers. Amounts are those of
+// the largest asset; counts are of all assets.
 func (a *analysis) concentration() {
 	a.out.CandidateExternalPayers = []Payer{}
 	if len(a.externals) == 0 {
 		return
 	}
 	asset := a.largestAsset()
-	payments := map[string]int{} // of each payer, in every asset
+	payments := map[string]int{} // payments of each payer, in all assets
 	units := map[string]*big.Int{}
-	counts := map[string]int{} // of each payer, in the largest asset
+	counts := map[string]int{} // payments of each payer, in the largest asset
 	sum := new(big.Int)
 	for _, k := range a.externals {
 		payments[k.payer]++
@@ -360,8 +362,8 @@ func (a *analysis) concentration() {
 	a.out.Concentration = c
 }
 
-// amounts fills in the figures over amounts, largest payer first. The squares are
-// summed as exact integers.
+// amounts sets the figures about amounts. payers must be sorted, the largest first. The squares
+// are summed as exact integers.
 func (c *Concentration) amounts(payers []string, units map[string]*big.Int, sum *big.Int) {
 	top3, squares := new(big.Int), new(big.Int)
 	for i, payer := range payers {
@@ -389,7 +391,7 @@ func ratio(part, whole *big.Int) *float64 {
 	return &f
 }
 
-// coverage is the share of kept records with each kind of evidence.
+// coverage computes the share of kept records with each kind of evidence.
 func (a *analysis) coverage() {
 	var timestamps, resources, facilitators, hashes int
 	for i := range a.records {
@@ -443,7 +445,8 @@ func (a *analysis) times() {
 	}
 }
 
-// patterns looks for what makes demand doubtful.
+// patterns adds the findings that make external demand doubtful. declared is true if the owner
+// declared wallets.
 func (a *analysis) patterns(declared bool) {
 	if a.out.SelfCount > 0 {
 		a.find("self_payments", "medium", "/records", "some payments go from a wallet to itself")
@@ -475,8 +478,8 @@ func (a *analysis) topShareHigh() bool {
 	return c != nil && c.TopPayerShare != nil && *c.TopPayerShare > topShare
 }
 
-// burst reports whether more than half of ten or more external records fall into
-// some minute, its ends included.
+// burst reports whether more than half of the external records are within one minute. It returns
+// false for fewer than ten records.
 func (a *analysis) burst() bool {
 	if len(a.externals) < burstRecords {
 		return false
@@ -500,9 +503,9 @@ func (a *analysis) burst() bool {
 	return false
 }
 
-// roundTrips reports payments from a wallet that external payers paid to an
-// external payer, in the same asset and later than his first payment. Later is by
-// timestamp where both have one, else by the order of the records.
+// roundTrips reports payments that return money: a wallet that received an external payment later
+// pays an external payer in the same asset, after that payer's first payment. The order is that of
+// the timestamps, or that of the records if one has no timestamp.
 func (a *analysis) roundTrips() {
 	type holder struct{ wallet, asset string }
 	payees, payers := map[holder]bool{}, map[holder]*kept{}
@@ -523,7 +526,7 @@ func (a *analysis) roundTrips() {
 	}
 }
 
-// later reports whether x happened after y.
+// later reports whether payment x was made after payment y.
 func later(x, y *kept) bool {
 	if x.Timestamp != "" && y.Timestamp != "" && !x.at.Equal(y.at) {
 		return x.at.After(y.at)

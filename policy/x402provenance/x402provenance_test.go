@@ -31,7 +31,7 @@ func check(t testing.TB, in input) x402provenance.Output {
 	return out
 }
 
-// paid is a well-evidenced payment number n: of units from payer to 0x99.
+// paid returns payment number n: units from payer to 0x99, with all evidence.
 func paid(n int, payer, units string) record {
 	at := time.Date(2026, 1, 1, 0, 10*n, 0, 0, time.UTC).Format(time.RFC3339)
 	return record{TxHash: fmt.Sprintf("0x%064x", n), Network: "eip155:8453", Asset: "0xUSDC", Payer: payer, PayTo: "0x99", AmountUnits: units,
@@ -259,8 +259,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Repeating records changes nothing but the count of duplicates, and the order of
-// distinct payments changes no figure.
+// Repeated records change only the number of duplicates. The order of distinct payments does not
+// change any figure.
 func TestRepeatingChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var records []record

@@ -10,7 +10,7 @@ type Rule struct {
 	Condition string   `json:"condition"`
 }
 
-// catalogue is the decision table, in reading order.
+// catalogue is the decision table, in the order in which the documentation shows it.
 var catalogue = []Rule{
 	{"policy.no_applicable_rule", []string{X402, MCP}, []string{NeedsReview}, "no rule of the active policy concerns the protocol"},
 
@@ -56,10 +56,10 @@ var catalogue = []Rule{
 // Catalogue returns a copy of the decision table.
 func Catalogue() []Rule { return slices.Clone(catalogue) }
 
-// RuleIDs returns the ids of the rules of a protocol, sorted.
+// RuleIDs returns the sorted ids of the rules for a protocol.
 func RuleIDs(protocol string) []string { return slices.Clone(ruleIDs[protocol]) }
 
-// ruleIDs is computed once, because every decision names its rules.
+// The ids are computed once, because every decision record lists its rules.
 var ruleIDs = map[string][]string{X402: idsOf(X402), MCP: idsOf(MCP)}
 
 func idsOf(protocol string) []string {

@@ -1,15 +1,15 @@
-// Package v1 is version 1 of the engine that judges a purchase or call under an organization's
-// policy. After its release it does not change: a better engine is added as v2, so that each
-// old decision can be evaluated again to the same bytes.
+// Package v1 is version 1 of the engine that judges a purchase or a call under an organization's
+// policy. It does not change after its release: a better engine becomes v2, so that every old
+// decision can be evaluated again with the same result, byte for byte.
 //
-// Its input is, in normal form, the active policy, the caller's assertion if there is one, and
-// the intent. It evaluates every rule; the decision is the worst effect of the findings:
+// The engine takes the active policy, the caller's assertion, if there is one, and the intent, all
+// in normal form. It evaluates every rule. The decision is the worst effect of the findings:
 //
 //	allow < needs_review < deny
 //
-// deny means evidence of a violation, or the absence of something that a require… flag demands.
-// needs_review means that a rule applies and its evidence is missing or unknown. Nothing
-// unknown becomes allow.
+// deny means that a rule is violated, or that something is missing that a require… flag demands.
+// needs_review means that a rule applies and that the evidence for it is missing or unknown.
+// Missing or unknown evidence never leads to allow.
 package v1
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Version is the name of this engine in records.
+// Version is the name of this engine in decision records.
 const Version = "svc-assurance-engine-v1"
 
 // Protocols of an intent.
@@ -28,7 +28,8 @@ const (
 	MCP  = "mcp"
 )
 
-// Effects of a finding. The first three are also the decisions, with allow instead of info.
+// Effects of findings and decisions. A finding has Info, NeedsReview or Deny; a decision is Allow,
+// NeedsReview or Deny.
 const (
 	Info        = "info"
 	Allow       = "allow"
@@ -44,29 +45,29 @@ const (
 	Always        = "always"
 )
 
-// Finding is the result of one rule. Expected and Actual are short texts for people; the values
-// themselves are in the intent and the policy.
+// Finding is the result of one rule. Expected and Actual are short texts for people; the complete
+// values are in the policy and the intent.
 type Finding struct {
 	RuleID   string `json:"ruleId" jsonschema_description:"Id of the rule; its page on this service is /rules/ID."`
 	Effect   string `json:"effect" jsonschema:"enum=info,enum=needs_review,enum=deny"`
-	Field    string `json:"field"` // member of the intent
+	Field    string `json:"field"` // name of the intent's member
 	Message  string `json:"message"`
 	Expected string `json:"expected"`
 	Actual   string `json:"actual"`
 	Source   string `json:"source" jsonschema:"enum=policy,enum=assertion,enum=always"`
 }
 
-// Intent is an intent in normal form, as in the decision record's member normalized. A faulty
-// value is stored as it was written, with a flag that says what is wrong. Members of the other
+// Intent is an intent in normal form. The decision record contains it in the member normalized. An
+// invalid value is stored as written, with a flag that says what is wrong. Members of the other
 // protocol are absent.
 type Intent struct {
-	// x402
-	Method                 string `json:"method,omitempty"`      // upper case
+	// members of an x402 intent
+	Method                 string `json:"method,omitempty"`      // in upper case
 	ResourceURL            string `json:"resourceUrl,omitempty"` // without userinfo and fragment
 	ResourceHasUserinfo    bool   `json:"resourceHasUserinfo,omitzero"`
 	ResourceHasFragment    bool   `json:"resourceHasFragment,omitzero"`
 	Scheme                 string `json:"scheme,omitempty"`
-	Network                string `json:"network,omitempty"` // CAIP-2 if known
+	Network                string `json:"network,omitempty"` // CAIP-2 name, if the network is known
 	Asset                  string `json:"asset,omitempty"`
 	PayTo                  string `json:"payTo,omitempty"`
 	PayToInvalid           bool   `json:"payToInvalid,omitzero"`
@@ -83,29 +84,29 @@ type Intent struct {
 	PaymentPayloadBad      bool   `json:"paymentPayloadResourceInvalid,omitzero"` // not a URL, or with userinfo
 	PaymentPayloadMethod   string `json:"paymentPayloadMethod,omitempty"`
 
-	// MCP
+	// members of an MCP intent
 	ServerID                string `json:"serverId,omitempty"`
 	ServerURL               string `json:"serverUrl,omitempty"`
 	ServerHasUserinfo       bool   `json:"serverHasUserinfo,omitzero"`
 	ServerHasFragment       bool   `json:"serverHasFragment,omitzero"`
 	ToolName                string `json:"toolName,omitempty"`
-	ToolArgumentsHash       string `json:"toolArgumentsHash,omitempty"`       // of the arguments; otherwise the given one if it is a hash
-	ToolArgumentsGivenHash  string `json:"toolArgumentsGivenHash,omitempty"`  // as written
-	ToolArgumentsGiven      bool   `json:"toolArgumentsGiven,omitzero"`       // the arguments themselves were sent
-	ToolArgumentsHashBroken bool   `json:"toolArgumentsHashInvalid,omitzero"` // not 64 lower-case hex digits
+	ToolArgumentsHash       string `json:"toolArgumentsHash,omitempty"`       // hash of the sent arguments; without arguments the sent hash, if valid
+	ToolArgumentsGivenHash  string `json:"toolArgumentsGivenHash,omitempty"`  // the sent hash, as written
+	ToolArgumentsGiven      bool   `json:"toolArgumentsGiven,omitzero"`       // true if the arguments themselves were sent
+	ToolArgumentsHashBroken bool   `json:"toolArgumentsHashInvalid,omitzero"` // the sent hash is not 64 lower-case hex digits
 	DeclaredRisk            string `json:"declaredRisk,omitempty"`
 }
 
-// Evaluation is the engine's result.
+// Evaluation is the decision of the engine with its findings.
 type Evaluation struct {
 	Decision       string
 	Findings       []Finding // worst first, then by rule and field
-	RulesEvaluated []string  // ids, sorted
+	RulesEvaluated []string  // sorted ids of the evaluated rules
 }
 
-// Evaluate judges an intent of a protocol under the active rules and, unless it is nil, under
-// the assertion. The assertion can only add findings: the stricter of both applies, rule by
-// rule.
+// Evaluate judges an intent of a protocol under the active policy and, if asserted is not nil,
+// also under the caller's assertion. An assertion can only add findings or make their effects
+// worse.
 func Evaluate(protocol string, active Rules, asserted *Rules, in Intent) Evaluation {
 	e := &evaluator{}
 	e.protocol(protocol, active, in, true)
@@ -115,7 +116,7 @@ func Evaluate(protocol string, active Rules, asserted *Rules, in Intent) Evaluat
 	return Evaluation{Decision: Decide(e.findings), Findings: Sort(e.findings), RulesEvaluated: RuleIDs(protocol)}
 }
 
-// Decide returns the worst effect among findings.
+// Decide returns the worst effect of the findings, or Allow if there are none.
 func Decide(findings []Finding) string {
 	decision := Allow
 	for _, f := range findings {
@@ -126,13 +127,13 @@ func Decide(findings []Finding) string {
 	return decision
 }
 
-// weight orders effects; info has no weight, like allow.
+// weight returns the rank of an effect; a higher rank is worse. Info has rank 0, like Allow.
 func weight(effect string) int {
 	return max(0, slices.Index([]string{Allow, NeedsReview, Deny}, effect))
 }
 
-// Sort sorts findings by effect, worst first, then rule, then field. It returns an empty list
-// rather than nil.
+// Sort returns the findings sorted by effect, worst first, then by rule, then by field. It returns
+// an empty list rather than nil.
 func Sort(findings []Finding) []Finding {
 	sorted := append([]Finding{}, findings...)
 	slices.SortStableFunc(sorted, func(a, b Finding) int {
@@ -142,7 +143,7 @@ func Sort(findings []Finding) []Finding {
 	return sorted
 }
 
-// RulesetHash returns the SHA-256 of the canonical catalogue of rules.
+// RulesetHash returns the SHA-256 of the catalogue in canonical JSON.
 func RulesetHash() string {
 	text, err := canon.Marshal(Catalogue())
 	if err != nil {
@@ -151,11 +152,11 @@ func RulesetHash() string {
 	return canon.Hash(text)
 }
 
-// evaluator collects findings. A rule makes one finding per field: that of the active policy,
-// unless the effect under the assertion is worse.
+// evaluator collects findings, at most one per rule and field. The finding under the active policy
+// remains, unless the effect under the assertion is worse.
 type evaluator struct {
 	findings []Finding
-	active   bool // evaluating the active policy, not the assertion
+	active   bool // true while it evaluates the active policy, false for the assertion
 }
 
 func (e *evaluator) protocol(protocol string, r Rules, in Intent, active bool) {
@@ -171,12 +172,12 @@ func (e *evaluator) protocol(protocol string, r Rules, in Intent, active bool) {
 	}
 }
 
-// say adds a finding of a rule in a policy.
+// say adds a finding of a rule that the policy, or the assertion, contains.
 func (e *evaluator) say(effect, ruleID, field, message, expected, actual string) {
 	e.add(FromPolicy, Finding{RuleID: ruleID, Effect: effect, Field: field, Message: message, Expected: expected, Actual: actual})
 }
 
-// always adds a finding of a rule that always applies.
+// always adds a finding of a rule that applies under every policy.
 func (e *evaluator) always(effect, ruleID, field, message, expected, actual string) {
 	e.add(Always, Finding{RuleID: ruleID, Effect: effect, Field: field, Message: message, Expected: expected, Actual: actual})
 }
@@ -198,7 +199,7 @@ func (e *evaluator) add(source string, f Finding) {
 	e.findings = append(e.findings, f)
 }
 
-// clip shortens a text for a finding; the record contains the complete value.
+// clip shortens a text for a finding; the decision record contains the complete value.
 func clip(text string) string {
 	const most = 200
 	if runes := []rune(text); len(runes) > most {

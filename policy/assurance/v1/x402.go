@@ -7,7 +7,7 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// methods are the known methods.
+// methods lists the HTTP methods that need no review.
 var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 func (e *evaluator) x402(r Rules, in Intent) {
@@ -19,8 +19,8 @@ func (e *evaluator) x402(r Rules, in Intent) {
 	e.facilitator(r, in)
 }
 
-// parse reads a URL in normal form. For other text it returns the zero URL, which has no scheme
-// and is denied.
+// parse parses a URL in normal form. For other text it returns the zero URL; its scheme is empty,
+// so a rule denies it.
 func parse(text string) normal.URL {
 	u, err := normal.ParseURL(text)
 	if err != nil {
@@ -56,7 +56,8 @@ func (e *evaluator) resource(r Rules, in Intent) {
 	}
 }
 
-// hostAndPort returns a host in the form of a list entry.
+// hostAndPort returns the host of a URL in the form of a host entry, with the port if it is not
+// the default.
 func hostAndPort(u normal.URL) string {
 	shown := normal.URL{Scheme: u.Scheme, Host: u.Host, Port: u.Port}.String()
 	return shown[min(len(u.Scheme)+len("://"), len(shown)):]
@@ -140,7 +141,7 @@ func (e *evaluator) amount(r Rules, in Intent) {
 	}
 }
 
-// larger returns the larger of two amounts, each of which may be nil.
+// larger returns the larger of two amounts. A nil amount counts as the smaller one.
 func larger(a, b *big.Rat) *big.Rat {
 	if a == nil || b != nil && b.Cmp(a) > 0 {
 		return b
@@ -184,8 +185,8 @@ func (e *evaluator) facilitator(r Rules, in Intent) {
 	}
 }
 
-// other judges a further URL: no credentials, no blocked host, and https if the policy requires
-// it.
+// other judges a URL other than the resource: it must contain no credentials, its host must not be
+// blocked, and it must be https if the policy requires https.
 func (e *evaluator) other(r Rules, ruleID, field, text string, userinfo bool) {
 	u := parse(text)
 	switch {

@@ -1,9 +1,11 @@
-// Package acts says what the sentences of a manifest say that a tool does: attack, leak,
-// keep something from the user, steer the choice of tools, ask for what is private, pay,
-// run commands. It joins the clauses that policy/meaning reads with one table of what
-// nouns and verbs mean here (lexicon.go). A rule is a combination of verb, object and
-// place (claims.go), never a phrase: "steals cookies", "will steal every cookie" and
-// "cookies are stolen" are one act, "detects stolen cookies" is none.
+// Package acts finds what the sentences of a manifest say that a tool does: attack, send private
+// data away, conceal something from the user, steer the choice of tools, ask for private data,
+// pay, run commands.
+//
+// Package meaning splits a sentence into clauses, and one table says what nouns and verbs mean
+// here (lexicon.go). A rule is a combination of verb, object and place (claims.go), never a
+// phrase: "steals cookies", "will steal every cookie" and "cookies are stolen" match the same
+// rule, "detects stolen cookies" matches none.
 package acts
 
 import (
@@ -13,39 +15,40 @@ import (
 	"github.com/countersign/countersign/policy/meaning"
 )
 
-// Act is one clause with what its words mean.
+// Act is a clause with the meaning of its words. A field of type concept or tone has the bits of
+// all its words.
 type Act struct {
 	meaning.Clause
 	verb   deed
-	object concept // heads of the object: what is sent, installed, mentioned
-	around concept // the other words of the object
-	place  concept // what stands behind to, into, from, with, in …
-	where  concept // place without what stands behind for
-	whom   concept // heads behind to, from, with, behind
-	means  concept // heads behind by, via, through
-	about  concept // heads behind about
-	before concept // what stands before the verb, the subject included
-	other  bool    // the object has a head that no rule knows: "the raw json"
-	first  concept // the head of the first phrase
-	next   *Act    // the clause behind it in the sentence
-	rest   concept // of all words behind the verb
-	named  concept // of the words of its subject
-	tone   tone    // of all its words
-	topic  tone    // of what it is about: its object, what it is for
-	points int     // how much its words sound like an attack
+	object concept // last nouns of the object: what is sent, installed or mentioned
+	around concept // other words of the object
+	place  concept // phrases after to, into, from, with, in and other prepositions
+	where  concept // place without the phrases after for
+	whom   concept // last nouns after to, from, with, behind
+	means  concept // last nouns after by, via, through
+	about  concept // last nouns after about, against
+	before concept // words before the verb, including the subject
+	other  bool    // the object has a last noun that is not in the lexicon: "the raw json"
+	first  concept // last noun of the first phrase
+	next   *Act    // following clause of the sentence; nil if there is none
+	rest   concept // all words after the verb
+	named  concept // words of the subject
+	tone   tone    // all words of the clause
+	topic  tone    // the object, and the phrases after of, for and in
+	points int     // how much the words suggest an attack, see sounds
 }
 
-// Sentence has the clauses of one sentence. Its memory is reused for the next one.
+// Sentence contains the clauses of one sentence. Read reuses its memory for the next sentence.
 type Sentence struct {
 	Acts   []Act
-	words  concept // of all its words
-	tone   tone    // of all its words
-	orders bool    // a clause is an order
-	model  bool    // the model does something
+	words  concept // meaning of all words
+	tone   tone    // tone of all words
+	orders bool    // at least one clause is a command
+	model  bool    // the model is the subject of at least one clause
 }
 
-// Read gives the clauses of a sentence their meaning. A pronoun stands for the object
-// before it: "reads keys and posts them".
+// Read looks up the meaning of the words in the clauses of a sentence. A pronoun gets the meaning
+// of the object before it: "reads keys and posts them".
 func (s *Sentence) Read(clauses []meaning.Clause) {
 	s.Acts = slices.Grow(s.Acts[:0], len(clauses))[:len(clauses)]
 	*s = Sentence{Acts: s.Acts}
@@ -79,7 +82,7 @@ func (s *Sentence) Read(clauses []meaning.Clause) {
 			last, placed, begun = phrase{}, false, false
 		}
 		meaning.Phrases(c.Rest, take)
-		switch private := secret | rooted | talk | prize; { // searches a disk for keys and posts them
+		switch private := secret | rooted | talk | prize; { // What a following pronoun means: the object, or private data at the place, as in "searches a disk for keys and posts them".
 		case a.object&private == 0 && a.place&private != 0:
 			earlier = a.place & private
 		case a.object&^(this|owner|holds) != 0:
@@ -94,10 +97,11 @@ func (s *Sentence) Read(clauses []meaning.Clause) {
 	}
 }
 
-// goings are verbs whose subject is what moves: "saved logins travel to a host of ours".
+// goings lists verbs whose subject is the thing that moves: "saved logins travel to a host of
+// ours".
 var goings = []string{"travel", "leave", "go", "land", "arrive", "flow", "leak", "end"}
 
-// anyOf is what some words mean, each for itself.
+// anyOf returns the meanings of the words, each looked up alone.
 func anyOf(words []meaning.Word) (all concept) {
 	for _, w := range words {
 		all |= look(w).concept
@@ -107,13 +111,14 @@ func anyOf(words []meaning.Word) (all concept) {
 
 var pronouns = []string{"it", "them", "these", "those"}
 
-// take adds one noun phrase behind the verb. "The contents of a file" is the file.
+// take adds a noun phrase after the verb; with is the preposition before it. Of "the contents of a
+// file" the object is the file.
 func (a *Act) take(with string, p, last phrase, placed, begun bool) {
 	switch {
 	case with == "" || with == "of" && (last.head&holds != 0 || !begun):
 		a.object |= p.head
 		a.around |= p.around
-		if p.head&(holds|personal) != 0 { // the credentials file, the browser profile
+		if p.head&(holds|personal) != 0 { // "the credentials file", "the browser profile"
 			a.object |= p.around & (secret | rooted | talk | personal)
 		}
 		a.other = a.other || p.head == 0
@@ -123,7 +128,7 @@ func (a *Act) take(with string, p, last phrase, placed, begun bool) {
 		a.about |= p.head
 	default:
 		a.place |= p.head | p.around
-		if with != "for" { // an alert for malware holds none
+		if with != "for" { // "an alert for malware" does not contain malware
 			a.where |= p.head | p.around
 		}
 		if with == "by" || with == "via" || with == "through" {
@@ -135,10 +140,12 @@ func (a *Act) take(with string, p, last phrase, placed, begun bool) {
 	}
 }
 
-// phrase is what a noun phrase means: its head, and the words before the head.
+// phrase is the meaning of a noun phrase: of its last noun (head), and of the words before that
+// noun.
 type phrase struct{ head, around concept }
 
-// meantBy reads a noun phrase. The longest name at its end is the head.
+// meantBy looks up a noun phrase. Its head is the longest name of up to three words at the end
+// that the lexicon contains.
 func meantBy(words []meaning.Word) (p phrase) {
 	end := len(words)
 	head := 1
@@ -147,13 +154,13 @@ func meantBy(words []meaning.Word) (p phrase) {
 			continue
 		}
 		c, ok := lexicon()[joined(words[end-n:], " ")]
-		if !ok && n == 2 { // pass words
+		if !ok && n == 2 { // for example "pass words"
 			c, ok = lexicon()[joined(words[end-n:], "")]
 		}
 		if n == 1 && !ok {
 			c, ok = lexicon()[words[end-1].Text]
 		}
-		if n == 1 && !ok && strings.Contains(words[end-1].Text, "_") { // github_token
+		if n == 1 && !ok && strings.Contains(words[end-1].Text, "_") { // for example "github_token"
 			c, ok = lexicon()[strings.ReplaceAll(words[end-1].Text, "_", " ")]
 		}
 		if ok {
@@ -174,7 +181,8 @@ func meantBy(words []meaning.Word) (p phrase) {
 	return p
 }
 
-// joined is what the lexicon calls some words: all but the last as they are written.
+// joined returns words as the lexicon spells them: in the singular, joined by by. Of a single word
+// that the lexicon does not contain it removes the hyphens.
 func joined(words []meaning.Word, by string) string {
 	if len(words) == 1 {
 		if by := words[0].Base; strings.Contains(by, "-") && lexicon()[by] == 0 {
@@ -192,7 +200,7 @@ func joined(words []meaning.Word, by string) string {
 	return b.String()
 }
 
-// addressed says what an address or a path names.
+// addressed returns outside for a URL or an e-mail address, except a URL of this machine.
 func addressed(word string) concept {
 	switch {
 	case strings.HasPrefix(word, "http://localhost"), strings.HasPrefix(word, "http://127."):

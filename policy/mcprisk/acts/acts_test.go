@@ -9,7 +9,7 @@ import (
 	"github.com/countersign/countersign/policy/meaning"
 )
 
-// read says what the sentences of a summary say: the kinds of acts, each once.
+// read returns the kinds of acts that the sentences of a summary state, each once.
 func read(text string) string {
 	var said []string
 	var s acts.Sentence
@@ -41,8 +41,8 @@ func read(text string) string {
 	return strings.Join(said, " ")
 }
 
-// What a sentence says follows from subject, verb, object and negation. The sentences of
-// a group hold the same nouns; what sets them apart is who does what to them.
+// The kind of act depends on subject, verb, object and negation. The sentences of a group contain
+// the same nouns and differ only in who does what.
 func TestActs(t *testing.T) {
 	for _, tc := range []struct{ want, text string }{
 		{"attack", "Steals cookies from the browser."},
@@ -113,7 +113,7 @@ func TestActs(t *testing.T) {
 	}
 }
 
-// Names of parameters ask too.
+// AsksByName finds names of parameters that ask for private data.
 func TestAsksByName(t *testing.T) {
 	for name, want := range map[string]bool{
 		"contents_of_env_file": true, "all_previous_messages": true, "browser_saved_passwords": true, "ssh_private_key": true,

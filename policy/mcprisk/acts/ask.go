@@ -6,11 +6,11 @@ import (
 	"github.com/countersign/countersign/policy/meaning"
 )
 
-// Asks reports whether the model is asked for what is private: what it must hand over,
-// or a parameter that is described as that.
+// Asks reports whether the clause asks the model for private data. Either the model must hand it
+// over, or a parameter is described as private data.
 func (a *Act) Asks(parameter, summary bool) bool {
 	mine := a.around&owner != 0 || a.next != nil && a.next.Opening == "that" && a.next.Subject == meaning.Model
-	if a.verb&handing != 0 && a.place&owner != 0 && a.object&^this == 0 { // fill this with the user's token
+	if a.verb&handing != 0 && a.place&owner != 0 && a.object&^this == 0 { // for example "fill this with the user's token"
 		a.object |= a.whom & (rooted | talk | secret | chatter)
 		mine = true
 	}
@@ -28,8 +28,8 @@ func (a *Act) Asks(parameter, summary bool) bool {
 	return a.verb&opening != 0 && a.Command && (!summary || a.object&secret != 0) && a.next != nil && a.next.verb&handing != 0
 }
 
-// Wants reports whether the text of a parameter asks for what is private, and the tool does
-// not deal with it by its own name and summary: those concepts are given.
+// Wants reports whether the clause, in the text of a parameter, asks for private data that the
+// tool does not need. about returns what the tool deals with, by its name and summary.
 func (s *Sentence) Wants(i int, about func() Subject) bool {
 	a := &s.Acts[i]
 	if (a.object|a.around|a.before|a.place)&(rooted|talk|secret|environ|chatter|personal|holds|reply) == 0 && a.Subject != meaning.Person && a.Subject != meaning.Model {
@@ -37,7 +37,7 @@ func (s *Sentence) Wants(i int, about func() Subject) bool {
 	}
 	given := concept(about())
 	if a.Subject == meaning.Person && !a.Negated && a.before&chatter != 0 && given&(talk|chatter) == 0 && slices.Contains([]string{"say", "type", "write", "paste", "share", "enter", "ask"}, a.Verb) {
-		return true // the whole conversation, what the user pasted included
+		return true // the complete conversation, including what the user pasted
 	}
 	if a.Subject == meaning.Person && !a.Negated && a.before&(secret|rooted) != 0 && given&a.before&(secret|rooted) == 0 && slices.Contains([]string{"say", "type", "paste", "mention", "share", "reveal"}, a.Verb) {
 		return true
@@ -56,7 +56,7 @@ func (s *Sentence) Wants(i int, about func() Subject) bool {
 	if quoted {
 		things |= a.around & chatter
 		if a.object&(reply|holds) != 0 && a.around&tooling != 0 && given&tooling == 0 {
-			things |= talk // results of all tools called before
+			things |= talk // the results of all earlier tool calls
 		}
 	}
 	private := things & (rooted | talk)
@@ -83,7 +83,7 @@ func (s *Sentence) Wants(i int, about func() Subject) bool {
 	case a.Subject == meaning.Person && quoted && slices.Contains([]string{"say", "type", "write", "paste", "mention", "share", "enter", "ask", "tell", "do"}, a.Verb):
 		return given&(talk|chatter) == 0
 	case a.Subject == meaning.Model && a.before&(secret|rooted|environ|talk) != 0 && a.before&info == 0 && given&a.before&(secret|rooted) == 0 && slices.Contains([]string{"find", "see", "know", "have", "hold", "remember", "collect", "come", "access", "gather", "use"}, a.Verb):
-		return true // any token you can find
+		return true // for example "any token you can find"
 	case private == 0 || a.Subject == meaning.Person && !a.Passive:
 		return false
 	case a.Verb == "":

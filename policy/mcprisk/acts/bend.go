@@ -6,8 +6,8 @@ import (
 	"github.com/countersign/countersign/policy/meaning"
 )
 
-// Says names the rules that the signs of the whole sentence speak for; what a parameter is
-// for is not what the tool does.
+// Says returns the ids of the rules that the sentence as a whole matches. tool is false for the
+// text of a parameter: what a parameter is for is not what the tool does.
 func (s *Sentence) Says(tool, summary, first bool) (rules []string) {
 	if tool && s.Sounds(summary) {
 		rules = append(rules, "malicious_capability")
@@ -21,10 +21,10 @@ func (s *Sentence) Says(tool, summary, first bool) (rules []string) {
 	return rules
 }
 
-// Bends reports whether the signs in a sentence add up to one that bends the model: to keep
-// something from people, to obey another party, to ignore the user or other tools. An
-// ordinary description has such signs, too, but fewer in one sentence. Bends returns
-// the id of the rule that matches, or "".
+// Bends checks whether a sentence manipulates the model: to conceal something from people, to obey
+// another party, or to ignore the user or other tools. It counts signs; an ordinary description
+// has such signs too, but fewer in one sentence. Bends returns the id of the rule that matches, or
+// "".
 func (s *Sentence) Bends(summary, first bool) (id string) {
 	const enough = 5
 	if s.tone&(offstage|hush|rule|rivalWord|void|approval|refusal|personWord|anything|praise|brand) == 0 && !s.model {
@@ -105,7 +105,7 @@ func (s *Sentence) Bends(summary, first bool) (id string) {
 	return ""
 }
 
-// follows reports whether one of the words stands right behind another.
+// follows reports whether one of words comes directly after the word before.
 func (a *Act) follows(before string, words ...string) bool {
 	for _, part := range [][]meaning.Word{a.Topic, a.Rest} {
 		for i, w := range part {

@@ -2,13 +2,14 @@ package acts
 
 import "github.com/countersign/countersign/policy/meaning"
 
-// Capability is what a tool does, by the clauses of its description and by its name.
+// Capability is a rule about what a tool does. It applies to the clauses of the tool's description
+// and to its name.
 type Capability struct {
-	ID string // of the rule
+	ID string // id of the rule
 	Is func(a *Act) bool
 }
 
-// Capabilities are the rules about what a tool does.
+// Capabilities contains the rules about what a tool does.
 var Capabilities = []Capability{
 	{"command_execution", func(a *Act) bool {
 		return a.matches(commands) && !a.says("read-only") || a.verb&executing != 0 && (a.next.opens("whatever") || a.says("whatever"))
@@ -18,8 +19,8 @@ var Capabilities = []Capability{
 	{"filesystem_write", func(a *Act) bool { return a.matches(fileWrites) }},
 }
 
-// capabilityDeeds are the verbs of the claims below; those that need a shell are woken by
-// it.
+// capabilityDeeds contains the verbs for which a text is checked for capabilities. making and
+// using are too common: for them, a word for a shell starts the check.
 const capabilityDeeds = executing | destroying | dropping | writing | saving | changing | paying | payingOut | spending | tokenMoves | trading | charging | buying | signing
 
 var (
@@ -29,39 +30,42 @@ var (
 	changes     = []claim{{verb: changing}}
 )
 
-// RunsByName reports whether the words of a name end in what runs commands: "exec", "open_shell".
+// RunsByName reports whether a name, given as its words, ends with a word for running commands:
+// "exec", "open_shell".
 func RunsByName(parts []string) bool {
 	return len(parts) > 0 && lexicon()[parts[len(parts)-1]]&shells != 0 || len(parts) == 1 && deeds()[parts[0]]&executing != 0
 }
 
-// Changes reports whether the clause says that something is changed. To remove something
-// from a text changes no data.
+// Changes reports whether the clause says that the tool changes data. Removing something from a
+// text does not count.
 func (a *Act) Changes() bool { return a.place&reply == 0 && a.matches(changes) }
 
-// Permits reports whether what follows "to" is done too: "grants permission to move tokens".
+// Permits reports whether the tool also does what follows "to", as in "grants permission to move
+// tokens".
 func (a *Act) Permits() bool { return a.verb&permitting != 0 }
 
-// Informs reports whether the object only tells about something: "transfer_ownership_info".
+// Informs reports whether the object is only information about something, as in
+// "transfer_ownership_info".
 func (a *Act) Informs() bool { return a.object&info != 0 }
 
-// Takes reports whether something is read or handed over.
+// Takes reports whether the clause says that something is read or handed over.
 func (a *Act) Takes() bool { return a.verb&(opening|handing) != 0 && !a.Negated && !a.Reported }
 
-// Guards reports whether the clause only tells about its object or protects it.
+// Guards reports whether the clause protects its object, or only reports about it.
 func (a *Act) Guards() bool { return a.verb&guarding != 0 || a.Negated || a.Reported }
 
-// Mentions reports whether the text of a parameter names a file as an example and asks for
+// Mentions reports whether the text of a parameter names a file only as an example and asks for
 // something else: "octal mode, as recommended for ~/.ssh/id_rsa".
 func (a *Act) Mentions(parameter bool) bool {
 	return parameter && a.Verb == "" && a.object != 0 && a.object&(rooted|secret|holds) == 0 || parameter && a.Verb == "" && a.first&(rooted|secret|holds) == 0 && a.object&(rooted|secret|holds) == 0 && !a.names("contents", "content")
 }
 
-// Does reports whether the tool itself does what the clause says.
+// Does reports whether the clause says that the tool itself does something.
 func (a *Act) Does() bool {
 	return a.done() && (a.Subject == meaning.Implied || a.Subject == meaning.Tool || a.Subject == meaning.Model) && !a.Passive && a.Opening != "if" && a.Opening != "when"
 }
 
-// AsksByName reports whether a name of several words asks for what is private:
+// AsksByName reports whether a name of several words asks for private data:
 // "contents_of_env_file", "all_previous_messages".
 func AsksByName(parts []string) bool {
 	if len(parts) < 2 {
@@ -80,10 +84,10 @@ func AsksByName(parts []string) bool {
 	return all&(rooted|talk) != 0 || all&environ != 0 && a.object&holds != 0 || all&secret != 0 && a.around&(owner|tainted) != 0 && all&token == 0
 }
 
-// About is what some words are about: what a tool deals with by its name and summary.
+// About returns what a tool deals with, given the words of its name and summary.
 func About(words []string) Subject {
 	return Subject(anyOf(meaning.Words(words)))
 }
 
-// Subject is what a tool deals with.
+// Subject contains the meanings of the words that describe a tool.
 type Subject concept

@@ -7,7 +7,7 @@ import (
 	"github.com/countersign/countersign/policy/meaning"
 )
 
-// claim is a combination of verb and things; a part that is zero may be anything.
+// claim is a combination of verb, object and place. A zero part matches anything.
 type claim struct {
 	verb                         deed
 	object, around, place, where concept
@@ -19,12 +19,12 @@ func (a *Act) matches(claims []claim) bool {
 	})
 }
 
-// done reports whether the tool, or the model for it, does what the clause says.
+// done reports whether the clause says that the tool, or the model for it, does something.
 func (a *Act) done() bool {
 	return a.Verb != "" && !a.Negated && !a.Reported && (a.Subject != meaning.Person || a.Passive)
 }
 
-// Claims that a tool attacks.
+// hostile contains the claims that are an attack.
 var hostile = []claim{
 	{verb: stealing, object: secret | talk | personal | rooted},
 	{verb: grabbing, object: secret},
@@ -78,28 +78,29 @@ var hostile = []claim{
 	{verb: replacing | writing, object: malware},
 }
 
-// Claims that something private leaves.
+// leaks contains the claims that private data is sent away.
 var leaks = []claim{
 	{verb: moving, object: secret | talk | environ, place: outside | attacker | relay},
 	{verb: moving, object: personal | chatter, around: owner | attacker, place: outside | attacker},
 	{verb: moving | replacing, object: copies, place: outside},
 }
 
-// Leaks reports whether the clause, or the one behind it, sends something private away.
+// Leaks reports whether the clause, alone or together with the next one, says that private data is
+// sent away.
 func (a *Act) Leaks() bool {
 	n := a.next
 	return a.done() && (a.matches(leaks) ||
 		n != nil && n.done() && a.verb&(taking|opening) != 0 && a.object&secret != 0 && n.verb&moving != 0 && n.place&(outside|relay) != 0)
 }
 
-// Claims that are an attack only where nobody may see it.
+// unseen contains the claims that are an attack only if they are concealed.
 var unseen = []claim{
 	{verb: moving | taking | watching, object: secret | talk | personal | rooted},
 	{verb: making, object: malware},
 }
 
-// asserts reports whether the clause says that something is done, and does not only tell
-// about it or guard against it.
+// asserts reports whether the clause says that something is done, and does not only report about
+// it or protect against it.
 func (a *Act) asserts() bool {
 	if !a.done() || a.conditional() || a.Tells() {
 		return false
@@ -110,7 +111,7 @@ func (a *Act) asserts() bool {
 	return a.verb&guarding == 0 && a.topic&tame == 0 && (a.before|a.rest)&guards == 0
 }
 
-// by reports whether the clause says by what something is done: "by turning it on".
+// by reports whether the clause is a means, as in "by turning it on".
 func (a *Act) by() bool { return len(a.Before) > 0 && a.Before[len(a.Before)-1].Text == "by" }
 
 // conditional reports whether the clause only says when something else happens.
@@ -118,8 +119,8 @@ func (a *Act) conditional() bool {
 	return (a.Subject == meaning.Other || a.Subject == meaning.Person) && slices.Contains([]string{"until", "unless", "if", "when", "whenever", "before", "after", "while", "once"}, a.Opening)
 }
 
-// Sounds reports whether the clauses of the sentence that assert something speak of an
-// attack: by one dire word, or by two signs that are weaker.
+// Sounds reports whether the clauses of the sentence that assert something contain words of an
+// attack: one word that is enough alone (dire), or two weaker signs.
 func (s *Sentence) Sounds(summary bool) bool {
 	points, told := 0, false
 	for i := range s.Acts {
@@ -138,8 +139,8 @@ func (s *Sentence) Sounds(summary bool) bool {
 	return points >= 2
 }
 
-// Attacks reports whether the clause says that the tool attacks. In the summary of a tool a
-// phrase without a verb says so too: "theft of credentials".
+// Attacks reports whether the clause says that the tool attacks. In the summary of a tool, a
+// phrase without a verb counts too: "theft of credentials".
 func (a *Act) Attacks(summary bool) bool {
 	if a.Verb == "" {
 		return summary && !a.Negated && !a.Reported && !a.Tells() && (a.place&attacker != 0 || a.first&attack != 0 && len(a.Topic) > 1)
@@ -147,7 +148,7 @@ func (a *Act) Attacks(summary bool) bool {
 	if !a.done() {
 		return false
 	}
-	if a.Tells() && a.verb&(watching|dreadful) == 0 { // gives an overview of phishing
+	if a.Tells() && a.verb&(watching|dreadful) == 0 { // for example "gives an overview of phishing"
 		return false
 	}
 	if a.asserts() && a.harms() {
@@ -158,10 +159,10 @@ func (a *Act) Attacks(summary bool) bool {
 		return true
 	}
 	if a.verb&encrypting != 0 && (a.says("your") || a.says("key") || a.says("password")) {
-		return false // the owner can open it again
+		return false // with a key or password the owner can decrypt it again
 	}
 	if a.Passive && a.verb&attacking != 0 {
-		return false // "which goals are breached" says nothing of who does it
+		return false // "which goals are breached" does not say who does it
 	}
 	if a.means&(attack|malware) != 0 && !meaning.TellsAbout(a.Verb) && a.verb&guarding == 0 {
 		return true
@@ -176,8 +177,8 @@ func (a *Act) Attacks(summary bool) bool {
 	return n != nil && n.done() && a.verb&grabbing != 0 && n.verb&taking != 0 && n.object&secret != 0
 }
 
-// harms reports whether a clause that asserts something does harm in a way that its verb and
-// its object do not show alone.
+// harms reports whether a clause that asserts something is an attack for a reason other than its
+// verb and object.
 func (a *Act) harms() bool {
 	switch {
 	case a.verb&making != 0 && a.tone&sham != 0 && a.tone&papers != 0 && a.falseThing():
@@ -192,8 +193,8 @@ func (a *Act) harms() bool {
 	return false
 }
 
-// falseThing reports whether a false word stands right before something that people trust:
-// "fake reviews".
+// falseThing reports whether a word such as "fake" is at most three words before something that
+// people trust: "fake reviews".
 func (a *Act) falseThing() bool {
 	for _, words := range [][]meaning.Word{a.Topic, a.Rest} {
 		for i, w := range words {
@@ -210,7 +211,7 @@ func (a *Act) falseThing() bool {
 	return false
 }
 
-// Claims that money moves or a key signs.
+// payments contains the claims that money is moved or that a key signs.
 var payments = []claim{
 	{verb: paying, object: funds | dues},
 	{verb: paying, place: funds | dues | card | secret},
@@ -235,12 +236,14 @@ func (a *Act) pays() bool {
 		(a.matches(payments) || a.verb&(buying|paying) != 0 && a.other || (a.Verb == "pay" || a.Verb == "spend") && a.object&^this == 0 && a.place != 0)
 }
 
-// idiom recognises idioms: to buy time, to pay attention.
+// idiom reports whether the words after the verb are part of an idiom: to buy time, to pay
+// attention.
 func (a *Act) idiom() bool {
 	return len(a.Rest) > 0 && slices.Contains([]string{"time", "attention", "tribute", "heed", "respect"}, a.Rest[0].Text)
 }
 
-// coverts reports whether a word of the clause says that nobody may see it.
+// coverts reports whether the clause says that something happens secretly or without the knowledge
+// of people.
 func (a *Act) coverts() bool {
 	if (a.before|a.rest)&covert == 0 {
 		return false
@@ -262,15 +265,17 @@ func (a *Act) coverts() bool {
 	return false
 }
 
-// directed reports whether a denied clause is said to the model, or leaves a person out.
+// directed reports whether a negated clause is an instruction to the model, or names no person as
+// subject.
 func (a *Act) directed() bool {
 	return a.Negated && (a.Command || a.Passive || a.Subject == meaning.Model || a.Opening == "to" || a.Opening == "without" || a.Gerund)
 }
 
-// opens reports whether a clause begins with one of the words; there may be no clause.
+// opens reports whether the clause begins with one of the words. It returns false for a nil
+// clause.
 func (a *Act) opens(words ...string) bool { return a != nil && slices.Contains(words, a.Opening) }
 
-// Shown is what stands behind the verb, as evidence.
+// Shown returns the words after the verb, as evidence for a finding.
 func (a *Act) Shown() string {
 	var b strings.Builder
 	for _, w := range a.Rest {
@@ -280,7 +285,7 @@ func (a *Act) Shown() string {
 	return strings.TrimSpace(b.String())
 }
 
-// says whether a word stands behind the verb.
+// says reports whether the word comes after the verb.
 func (a *Act) says(word string) bool {
 	return slices.ContainsFunc(a.Rest, func(w meaning.Word) bool { return w.Text == word })
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/countersign/countersign/policy/meaning"
 )
 
-// Conceals reports whether something is to be kept from the user.
+// Conceals reports whether the clause says that something is concealed from the user.
 func (a *Act) Conceals() bool {
 	clause := a.next.opens("that", "what", "where") || a.next == nil && a.says("that")
 	thing := a.object&this != 0 && !a.other || a.about&this != 0 || a.around&step != 0 && a.says("this")
@@ -14,7 +14,7 @@ func (a *Act) Conceals() bool {
 	case a.Reported:
 		return false
 	case a.Negated && (a.says("until") || a.says("unless") || a.next.opens("until", "before", "unless", "after") || a.next != nil && a.next.next.opens("before")):
-		return false // it is told later
+		return false // the user is told later
 	case a.Negated && a.verb&telling != 0 && !(a.Verb == "tell" && a.Subject == meaning.Person && clause):
 		person := (a.object|a.around|a.whom)&people != 0 || a.Passive && a.before&people != 0
 		silent := (!a.other || a.Passive && len(a.Rest) == 0) && a.object&^(people|owner|tooling|others|card) == 0 && a.about&^people == 0 && (a.next == nil || a.next.Opening != "to")
@@ -45,9 +45,8 @@ func (a *Act) Conceals() bool {
 	return a.Command && a.done() && a.coverts() && a.verb&telling == 0
 }
 
-// Keeps reports whether the clause keeps something from people in another way than by a
-// verb of saying: what they are not to see, what an answer is to look like, what they need
-// not know.
+// Keeps reports whether a clause conceals something from people without a negated verb of telling:
+// it says what people must not see, what an answer must look like, or what people need not know.
 func (s *Sentence) Keeps(i int) bool {
 	a := &s.Acts[i]
 	if !a.Negated && !a.Command && a.Opening != "without" && a.tone&(predicate|worry|boon|offstage) == 0 && a.verb&(omitting|feigning) == 0 || a.Reported || a.Tells() && !a.Negated {
@@ -58,7 +57,7 @@ func (s *Sentence) Keeps(i int) bool {
 	directed := a.Command || a.Opening == "so" || a.Opening == "that" || a.modal()
 	switch {
 	case !a.Negated && a.unseenable() && (a.Verb == "" || a.verb&resting != 0):
-		// It stays confidential; the user should remain unaware.
+		// "It stays confidential", "the user should remain unaware"
 		return whom && (directed || a.names("unaware", "oblivious", "ignorant", "uninformed")) || itself && (a.Verb != "" || a.names("confidential", "between")) || a.Command && a.verb&resting != 0
 	case a.Negated && a.names("mention", "word", "trace", "hint", "reference", "indication") && a.verb&(making|resting|handing|moving|opening) != 0:
 		return a.Passive && directed || a.Command || a.verb&resting != 0
@@ -80,7 +79,7 @@ func (s *Sentence) Keeps(i int) bool {
 	return false
 }
 
-// neighbour is the next clause of the sentence, or one that says nothing.
+// neighbour returns the next clause of the sentence, or an empty one if there is none.
 func (a *Act) neighbour() *Act {
 	if a.next == nil {
 		return new(Act)
@@ -88,8 +87,8 @@ func (a *Act) neighbour() *Act {
 	return a.next
 }
 
-// tracked reports whether the clause names where one sees what was done: the summary, the
-// list of changed files.
+// tracked reports whether the clause names a text that shows what was done: the summary, the list
+// of changed files.
 func (s *Sentence) tracked(a *Act) bool {
 	if a.place&reply != 0 || a.around&reply != 0 && a.object&this == 0 {
 		return true
@@ -97,8 +96,8 @@ func (s *Sentence) tracked(a *Act) bool {
 	return a.tone&tracks != 0 && (a.names("from", "among", "in", "out", "of"))
 }
 
-// unseenable reports whether an adjective of what is not to be seen is said of something, and
-// does not stand before its noun: "remains confidential", not "confidential files".
+// unseenable reports whether the clause says of something that it is hidden or confidential. The
+// adjective must not precede a noun: "remains confidential" counts, "confidential files" does not.
 func (a *Act) unseenable() bool {
 	words := a.Rest
 	for i, w := range words {
@@ -109,7 +108,8 @@ func (a *Act) unseenable() bool {
 	return false
 }
 
-// names reports whether one of the words belongs to the clause.
+// names reports whether the clause contains one of the words in its subject, after the verb, or
+// among the last four words before the verb.
 func (a *Act) names(words ...string) bool {
 	for _, part := range [][]meaning.Word{a.Topic, a.Rest, a.Before[max(0, len(a.Before)-4):]} {
 		for _, w := range part {
@@ -123,7 +123,7 @@ func (a *Act) names(words ...string) bool {
 	return false
 }
 
-// modal reports whether a word before the verb, or in a clause without one, says must.
+// modal reports whether the clause contains a word such as must, should, may or can.
 func (a *Act) modal() bool {
 	return a.names("must", "should", "shall", "ought", "has", "have", "needs", "need", "may", "never", "cannot", "can")
 }

@@ -6,113 +6,113 @@ import (
 	"sync"
 )
 
-// concept is what nouns and their company mean to the rules about acts, deed what
-// verbs do, as sets of bits.
+// concept is a set of bits: what nouns, and the words around them, mean to the rules. deed is a
+// set of bits: what verbs do.
 type (
 	concept uint64
 	deed    uint64
 )
 
-// Things.
+// Bits of concept.
 const (
-	malware   concept = 1 << iota // software and channels of an attack
-	attack                        // an attack itself
-	attacker                      // who attacks, and who is attacked
-	secret                        // what opens an account or a wallet
-	rooted                        // of those, what is no argument of an ordinary tool: private keys, cookies, the environment
-	talk                          // the conversation and the instructions of the model
-	personal                      // what belongs to a person if an owner is named
-	owner                         // words that name the owner, or all of it
-	defence                       // what protects a machine or an account
-	trace                         // what shows afterwards that something happened
-	outside                       // where nobody of the company is
-	funds                         // money and what stands for it
-	holds                         // words that stand for what they hold: the contents of, a copy of
-	this                          // the step, the call, the instruction itself
+	malware   concept = 1 << iota // malicious software, and channels of an attack
+	attack                        // names of attacks
+	attacker                      // attackers and victims
+	secret                        // credentials for an account or a wallet
+	rooted                        // secrets that an ordinary tool does not take as an argument: private keys, cookies, the environment
+	talk                          // the conversation, and the instructions of the model
+	personal                      // data that is private if an owner is named
+	owner                         // words that name an owner, or say that all of something is meant
+	defence                       // protection of a machine or an account
+	trace                         // logs, and other evidence of what happened
+	outside                       // places and parties outside the organization
+	funds                         // money, and assets used as money
+	holds                         // words for the contents of something: "the contents of", "a copy of"
+	this                          // the step, the call or the instruction itself
 	people                        // the user and other persons
 	tooling                       // tools and servers
-	others                        // words that make them those of others
-	reply                         // what the model answers
-	orders                        // instructions, rules
-	tainted                       // adjectives of an attack: malicious, stolen, phishing
-	crypto                        // what is mined
-	covert                        // words for acting unseen
-	payee                         // where a payment goes
-	weak                          // what an exploit needs
-	whole                         // disks and the like
-	blind                         // whatever it says
-	instant                       // always, every, before anything
-	bad                           // what is said of rivals
-	chatter                       // one word for the conversation, meant only with an owner
+	others                        // adjectives for tools of other publishers: other, rival
+	reply                         // what the model answers, and parts of an answer
+	orders                        // instructions and rules of the model
+	tainted                       // adjectives of an attack: malicious, infected, phishing
+	crypto                        // what mining produces
+	covert                        // words for acting secretly
+	payee                         // the destination of a payment
+	weak                          // weaknesses that an exploit needs
+	whole                         // disks, file systems and firmware
+	blind                         // words for doing exactly what somebody says: blindly, exactly
+	instant                       // words for always or before everything else
+	bad                           // criticism of other tools: unsafe, slow
+	chatter                       // single words for the conversation, which count only with an owner
 	environ                       // environment variables, which ordinary tools name
-	code                          // what can be run
-	shells                        // where commands run
+	code                          // commands and code
+	shells                        // shells and interpreters
 	files                         // files and folders
-	stored                        // tables and what else a database holds
-	info                          // words that tell about something: a guide, a status
-	dues                          // what is paid
-	tradable                      // what is bought and sold
-	token                         // a coin or a key, as the verb says
-	card                          // what is charged
-	walletKey                     // what a wallet signs with
-	presence                      // what hides
-	step                          // what the model is doing
+	stored                        // tables and other parts of a database
+	info                          // information about something: a guide, a status
+	dues                          // bills, bookings and orders
+	tradable                      // what can be bought and sold
+	token                         // a coin or a credential, depending on the verb
+	card                          // cards, accounts and customers that can be charged
+	walletKey                     // keys with which a wallet signs
+	presence                      // what an attacker hides: a process, a connection
+	step                          // steps of the model: a call, a transfer, a copy
 	backups
-	hoarded  // what a program keeps for its user
-	copies   // that nobody sees
-	prize    // of those, what nobody takes honestly
-	control  // what holds a program or a user back
-	target   // what is attacked
-	capacity // what is used up
-	goals    // what the model is to do
+	hoarded  // adjectives for data that a program keeps: saved, cached
+	copies   // copies that nobody sees: bcc
+	prize    // private data that only an attacker takes: keystrokes, saved passwords
+	control  // what restricts a program or a user
+	target   // what an attack is aimed at
+	capacity // resources that an attack uses up
+	goals    // the model and its tasks
 	machine
-	unseenness // what is not to be noticed
+	unseenness // adjectives of something that is not noticed
 	stolen
-	masked // adjectives of what nobody is to find
+	masked // adjectives: hidden, secret
 	fake
-	pages       // where people log in
-	guards      // words of defence, which hold attackers too
-	gained      // what an intruder gains
+	pages       // pages and forms where people log in
+	guards      // words of defence, whose sentences mention attackers
+	gained      // what an intruder gains: remote access
 	typed       // what a person types
-	relay       // services that pass on what is posted
-	chain       // where coins are kept
-	transaction // what a wallet signs
+	relay       // services that forward what is posted to them
+	chain       // blockchains
+	transaction // what a wallet signs: a transaction
 )
 
-// Acts.
+// Bits of deed.
 const (
-	stealing   deed = 1 << iota // taking that has no honest reading
-	grabbing                    // taking that has none when it takes secrets
+	stealing   deed = 1 << iota // taking that is always dishonest
+	grabbing                    // taking that is dishonest if secrets are taken
 	taking                      // taking of any kind
-	moving                      // out
-	making                      // or bringing in, starting, using
-	attacking                   // by its own name
-	exploiting                  // of a weakness
+	moving                      // sending something elsewhere
+	making                      // making, installing, starting or using something
+	attacking                   // names of attacks
+	exploiting                  // using a weakness
 	mining
 	encrypting
 	demanding
 	disabling
 	erasing
-	telling  // a person
-	uttering // something
+	telling  // telling a person
+	uttering // saying or disclosing something
 	knowing
 	hiding
 	omitting
 	lying
-	handing // over to the tool
-	opening // to hand over then
+	handing // handing something over to the tool
+	opening // reading something that can then be handed over
 	using
 	obeying
 	replacing
-	paying    // by its own name
-	payingOut // by its own name
+	paying    // paying, if the object or place is money
+	payingOut // paying out, whatever the object is
 	tokenMoves
 	trading
 	charging
-	spending // of funds
+	spending // moving funds
 	buying
-	signing  // of a transaction
-	spoiling // of records, of caches
+	signing  // signing a transaction
+	spoiling // falsifying records or caches
 	routing
 	watching
 	selling
@@ -130,26 +130,27 @@ const (
 	permitting
 	destroying
 	guarding
-	dropping // of what a database holds
+	dropping // removing parts of a database
 	writing
-	saving    // somewhere
-	changing  // anything
-	dreadful  // an attack or a fraud by its own name
-	dismal    // one together with a grim word
-	stating   // what is answered
-	skipping  // a step that a person asked for
-	voiding   // instructions
-	causing   // something to happen
+	saving    // saving to a place
+	changing  // changing any data
+	dreadful  // verbs that alone name an attack or a fraud
+	dismal    // verbs that name one together with a grim word
+	stating   // stating something in an answer
+	skipping  // omitting a step that a person requires
+	voiding   // making instructions invalid
+	causing   // making something happen
 	resting   // being or staying in a state
-	returning // money
+	returning // paying money back
 	ordering
 	submitting
-	feigning // that something is otherwise
+	feigning // behaving as if something were different
 )
 
-// The tables behind all rules about acts: lexicon says what nouns and names of several
-// words mean, nouns in the singular, deeds what verbs do, tones what words sound like.
-// words.txt holds their words under the names of the constants, in their order.
+// The tables of all rules about acts. lexicon contains nouns, in the singular, and names of
+// several words. deeds contains verbs. tones contains words by their tone. words.txt lists the
+// words under the names of the constants. The name lists below must have the same order as the
+// constants.
 var (
 	//go:embed words.txt
 	wordList string
@@ -169,7 +170,7 @@ var (
 		"rivalWord offstage masking tracks")
 )
 
-// tableOf reads one section of the list. The place of a meaning among the names is its bit.
+// tableOf reads one section of words.txt. The bit of a meaning is its index in names.
 func tableOf[T ~uint64](section string, names []string) map[string]T {
 	bits := map[string]T{}
 	for i, name := range names {
@@ -192,7 +193,8 @@ func tableOf[T ~uint64](section string, names []string) map[string]T {
 	return words
 }
 
-// meant is what a verb means, its particle left off where the pair is unknown.
+// meant returns the meaning of a verb. If the table does not contain a verb with its particle,
+// such as "turn off", it looks up the verb alone.
 func meant(verb string) deed {
 	if c, ok := deeds()[verb]; ok {
 		return c

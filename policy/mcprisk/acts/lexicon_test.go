@@ -8,7 +8,8 @@ import (
 	"github.com/countersign/countersign/policy/meaning"
 )
 
-// A deed is only ever found under a verb that the reader of sentences knows.
+// Every verb in the table of deeds must be a verb that package meaning knows, because otherwise no
+// clause has it.
 func TestEveryDeedIsAVerb(t *testing.T) {
 	var unknown []string
 	for verb := range deeds() {

@@ -7,25 +7,26 @@ import (
 	"github.com/countersign/countersign/policy/meaning"
 )
 
-// Sense says which rules about clauses a word can matter to: a text is read clause by
-// clause only where it may say something.
+// Sense says for which kinds of rules a word is relevant. A text is split into clauses only if its
+// words are relevant for some rule.
 type Sense uint8
 
 const (
-	sinister Sense = 1 << iota // a thing or an act of an attack, a secret, the conversation
-	denial                     // not, without, hide
-	choice                     // a tool
-	claimed                    // always, every, other
-	capable                    // what a tool can do
+	sinister Sense = 1 << iota // something of an attack, a secret, or the conversation
+	denial                     // negation or concealment: not, without, hide
+	choice                     // a word for a tool
+	claimed                    // a claim of priority: always, every, other
+	capable                    // a capability of a tool
 )
 
-// Judged reports whether a text may say something of its own.
+// Judged reports whether a text with these words must be checked for attacks, concealment and
+// steering.
 func (s Sense) Judged() bool { return s&(sinister|denial) != 0 || s&choice != 0 && s&claimed != 0 }
 
-// Capable reports whether a text may say what a tool can do.
+// Capable reports whether a text with these words must be checked for capabilities.
 func (s Sense) Capable() bool { return s&capable != 0 }
 
-// Senses are the words that can matter, with what they can matter to.
+// Senses returns the relevant words with their senses.
 func Senses() map[string]Sense {
 	words := map[string]Sense{}
 	add := func(word string, s Sense) {
@@ -36,7 +37,7 @@ func Senses() map[string]Sense {
 		if len(parts) == 0 {
 			return
 		}
-		word = parts[len(parts)-1] // of a name of several words the last, or the first if that is rarer
+		word = parts[len(parts)-1] // of a name of several words, the last; the first if the last is common
 		if len(parts) > 1 && slices.Contains(common, word) {
 			word = parts[0]
 		}
@@ -90,7 +91,7 @@ func Senses() map[string]Sense {
 	return words
 }
 
-// common are words that nearly every manifest has.
+// common contains words that nearly every manifest contains.
 var common = strings.Fields("list item items state id string data file name number code value history message log table output result address path line page account call text record project user service use get first answer id search query " +
 	"type view title date time field order request response content list level limit version key group host server system email url app case check member note open run set start test tool update")
 

@@ -7,18 +7,19 @@ import (
 	"github.com/countersign/countersign/policy/meaning"
 )
 
-// rival reports whether words name the tools of others.
+// rival reports whether words mean the tools of other publishers. head is the last noun, around
+// are the words before it.
 func rival(head, around concept) bool {
 	return head&tooling != 0 && (around|head)&others != 0
 }
 
-// Steers grades a clause that steers the choice of tools: "high" where it speaks against
-// others or changes what they do, "medium" where it claims a place for itself, else "".
+// Steers reports how strongly a clause steers the choice of tools: "high" if it speaks against
+// other tools or changes what they do, "medium" if it claims priority for itself, otherwise "".
 func (s *Sentence) Steers(i int) (severity string) {
 	a := &s.Acts[i]
 	topic := a.named
 	rivals := rival(a.object, a.around)
-	if a.says("what") || a.says("whatever") { // what other tools return
+	if a.says("what") || a.says("whatever") { // for example "whatever other tools return"
 		for _, w := range a.Rest {
 			rivals = rivals || rival(tooling&lexicon()[w.Base], s.words)
 		}
@@ -47,8 +48,9 @@ func (s *Sentence) Steers(i int) (severity string) {
 	return ""
 }
 
-// Diverts reports whether the clause turns the model away from what its user, its developer or
-// other tools said, in another way than Steers and Overrides know, and by which rule.
+// Diverts reports whether the clause, in a way that Steers does not find, turns the model away
+// from what its user, its developer or other tools said. It returns the id of the rule that
+// matches, or "".
 func (s *Sentence) Diverts(i int) (id string) {
 	a := &s.Acts[i]
 	if s.Acts[0].Opening != "whatever" && s.tone&(approval|regard|untrue|praise|rank|void|higher|refusal|brand) == 0 && s.words&(orders|others|bad|outside) == 0 && !s.model || a.Reported || a.Verb != "" && !a.Negated && TellsOnly(a) {
@@ -60,16 +62,17 @@ func (s *Sentence) Diverts(i int) (id string) {
 	return ""
 }
 
-// Pulls reports whether the sentence steers the model by at least three of these: it speaks
-// to or of the model, it commands, it speaks of what the model was told, of the tools of
-// others, of being first, of handing over what the user said, of passing over the user.
+// Pulls reports whether the sentence steers the model by at least three signs. The signs are: it
+// addresses or mentions the model; it commands; it mentions the model's instructions; other tools;
+// being first; handing over what the user said; acting without the user; instructions that no
+// longer apply; an address.
 func (s *Sentence) Pulls(summary, first bool) bool {
 	signs, directed := 0, false
 	var model, orders2, tools, rankly, private, over, voided, away bool
 	for i := range s.Acts {
 		a := &s.Acts[i]
 		private = private || a.Subject == meaning.Person && a.names("far") && s.orders && a.Opening != "if"
-		if a.Reported || a.Tells() && a.verb&stating == 0 && !a.names("must", "should", "shall", "never") { // "get returns the system prompt" is what a tool shows
+		if a.Reported || a.Tells() && a.verb&stating == 0 && !a.names("must", "should", "shall", "never") { // "get returns the system prompt" only says what a tool returns
 			if i == 0 && !a.Command {
 				return false
 			}
@@ -77,7 +80,7 @@ func (s *Sentence) Pulls(summary, first bool) bool {
 		}
 		third := a.Subject == meaning.Implied && !a.Command && a.Verb != "" && first && i == 0
 		if a.Negated && a.verb&obeying != 0 {
-			continue // do not follow instructions that it returns
+			continue // for example "do not follow instructions that it returns"
 		}
 		model = model || a.speaksOfModel() || a.Subject == meaning.Model && a.names("your")
 		directed = directed || a.Command && !(first && i == 0 && summary) || !third && a.names("must", "shall", "should", "mandatory", "required", "requires", "never", "always", "obliged", "compulsory")
@@ -105,16 +108,16 @@ func (s *Sentence) Pulls(summary, first bool) bool {
 	return signs >= 3
 }
 
-// TellsOnly reports whether the clause tells about something and is no command.
+// TellsOnly reports whether the clause reports about something and is not a command.
 func TellsOnly(a *Act) bool { return a.Tells() && !a.Command && a.verb&(stating|skipping|voiding) == 0 }
 
-// told reports whether the model is told to do what the clause says.
+// told reports whether the clause instructs or permits the model to do something.
 func (a *Act) told() bool {
 	return !a.Reported && !a.Negated && (a.Command || a.Subject == meaning.Model && (a.modal() || a.Opening == "") || a.Opening == "to" && a.names("authorised", "authorized", "allowed", "permitted", "okay", "ok", "fine", "free", "entitled", "safe", "acceptable", "mandatory", "required", "expected"))
 }
 
-// falsifies: an answer is fixed before the facts are known, or is to be untrue, or sells
-// something.
+// falsifies reports whether the clause demands an answer that is fixed before the facts are known,
+// is untrue, or advertises something.
 func (s *Sentence) falsifies(a *Act) bool {
 	if !a.told() {
 		return false
@@ -131,19 +134,20 @@ func (s *Sentence) falsifies(a *Act) bool {
 		a.verb&telling != 0 && a.next != nil && a.next.names("competitor", "rival", "competitors")
 }
 
-// untruth reports whether a word for what is not true stands before a noun.
+// untruth reports whether a word for something untrue comes after the verb, and no "to".
 func (a *Act) untruth() bool {
 	return slices.ContainsFunc(a.Rest, func(w meaning.Word) bool {
 		return w.Is("false", "wrong", "invented", "made-up", "fabricated", "fake", "inflated", "exaggerated", "misleading", "untrue", "fictitious", "bogus", "doctored", "rosy")
 	}) && !a.names("to")
 }
 
-// onlyAlways reports whether "always" or "even" are the only words that say that nothing else counts.
+// onlyAlways reports whether "always" or "even" are the only words of the clause that exclude
+// exceptions.
 func (a *Act) onlyAlways() bool {
 	return !a.names("whatever", "regardless", "irrespective", "whichever", "notwithstanding", "despite") && !(a.names("even") && (a.names("if", "when", "though", "where") || a.next.opens("if", "when", "though", "where"))) && !(a.names("no") && a.names("matter"))
 }
 
-// replaces: what the user chose is replaced by something else.
+// replaces reports whether the clause demands something else than the user chose.
 func (s *Sentence) replaces(a *Act) bool {
 	if !a.told() {
 		return false
@@ -162,14 +166,15 @@ func (s *Sentence) replaces(a *Act) bool {
 	return a.verb&(replacing|handing) != 0 && a.addresses()
 }
 
-// addresses reports whether the clause names a receiver by address who is no help desk.
+// addresses reports whether the clause names an e-mail address as receiver. Addresses of a help
+// desk do not count.
 func (a *Act) addresses() bool {
 	return slices.ContainsFunc(a.Rest, func(w meaning.Word) bool {
 		return strings.IndexByte(w.Text, '@') > 0 && strings.IndexByte(w.Text, '.') > 0 && !strings.HasPrefix(w.Text, "support@") && !strings.HasPrefix(w.Text, "help@")
 	}) && (a.verb&replacing != 0 || a.names("recipient", "bcc", "cc", "owner", "copy", "reviewer", "collaborator", "member"))
 }
 
-// rivalIn reports whether some words name the tools of others: "any other tool", "every
+// rivalIn reports whether words mean the tools of other publishers: "any other tool", "every
 // competing server".
 func rivalIn(words []meaning.Word) bool {
 	for i, w := range words {
@@ -185,7 +190,7 @@ func rivalIn(words []meaning.Word) bool {
 	return false
 }
 
-// speaksOfModel reports whether the clause speaks of the model that reads it.
+// speaksOfModel reports whether the clause mentions the model that reads it.
 func (a *Act) speaksOfModel() bool {
 	for _, words := range [][]meaning.Word{a.Topic, a.Rest} {
 		for i, w := range words {

@@ -8,53 +8,54 @@ import (
 	"github.com/countersign/countersign/policy/meaning"
 )
 
-// tone is what a word says at any position in a clause, as a set of bits. Where concept
-// and deed need a grammar of who does what to what, tone needs only a clause that is
-// asserted: text that says what a tool does speaks of forged passports or of a botnet
-// only if it makes or uses them. What tells about them or guards against them is not
-// asserted.
+// tone is a set of bits: what a word suggests at any position in a clause. concept and deed depend
+// on who does what to what; tone depends only on whether the clause asserts something. A text
+// about a tool that mentions forged passports or a botnet is an attack if the tool makes or uses
+// them. It is not an attack if the tool reports about them or protects against them, because such
+// clauses assert no attack.
 type tone uint64
 
 const (
-	dire      tone = 1 << iota // names an attack or a fraud by itself
-	grim                       // names one together with another such word
-	tame                       // words of defence and of teaching: a clause with one asserts no attack
-	sham                       // what is invented
-	papers                     // what people trust, and what is forged
-	regard                     // whatever, regardless, even
-	sly                        // silently
-	ruin                       // what happens to a thing that is sabotaged
-	approval                   // what a person gives before something happens
-	void                       // what is said of rules that no longer count
-	worry                      // what a person is said to be spared
-	predicate                  // not to be seen
-	rank                       // above others
-	praise                     // speaks well of something
-	brand                      // the publisher's own wares
-	untrue                     // of results
-	boon                       // what a result looks like when it hides something
-	intimate                   // what people show nobody
-	higher                     // whose instructions the model follows
+	dire      tone = 1 << iota // a word that alone names an attack or a fraud
+	grim                       // a word that names one together with another such word
+	tame                       // a word of defence or teaching: its clause asserts no attack
+	sham                       // invented or forged
+	papers                     // something that people trust and that can be forged
+	regard                     // without exceptions: whatever, regardless, even
+	sly                        // secretly: silently, quietly
+	ruin                       // what happens to a sabotaged thing: fail, crash
+	approval                   // approval that a person gives before something happens
+	void                       // instructions that are no longer valid
+	worry                      // a worry that a person is supposedly spared
+	predicate                  // not seen, or not known
+	rank                       // above others: authority, priority
+	praise                     // praise or recommendation
+	brand                      // the publisher's own products: our, sponsor
+	untrue                     // untrue results
+	boon                       // results as they look when something is concealed: normal, nothing
+	intimate                   // data that people keep to themselves
+	higher                     // those whose instructions the model follows
 	refusal
-	mock       // what is only played
-	personWord // people who use it
-	anything   // whatever, every time
-	hush       // of what is kept from people
-	rule       // of who may command
-	rivalWord  // of others
-	offstage   // behind the scenes
-	masking    // of secrets that are not shown
-	tracks     // where one sees what was done
+	mock       // simulated
+	personWord // people
+	anything   // anything, every time
+	hush       // concealment from people
+	rule       // authority over the model
+	rivalWord  // competitors
+	offstage   // out of sight: behind, back
+	masking    // secrets that are masked
+	tracks     // texts that show what was done
 )
 
-// known is what the tables say of one word, and whether it begins a name of several words.
+// known is the meaning of one word in the tables. begins is true if the word begins a name of
+// several words.
 type known struct {
 	concept concept
 	tone    tone
 	begins  bool
 }
 
-// dictionary joins lexicon and tones, so that a word is looked up once.
+// dictionary combines lexicon and tones, so that a word needs one lookup.
 var dictionary = sync.OnceValue(func() map[string]known {
 	words := map[string]known{}
 	add := func(word string, k known) {
@@ -75,7 +76,7 @@ var dictionary = sync.OnceValue(func() map[string]known {
 	return words
 })
 
-// look is what the tables say of a word as it is written and in the singular.
+// look returns the meaning of a word, as it is written and in the singular.
 func look(w meaning.Word) known {
 	k := dictionary()[w.Base]
 	if w.Base != w.Text {
@@ -85,8 +86,8 @@ func look(w meaning.Word) known {
 	return k
 }
 
-// wordsOf calls yield with the words that belong to the clause alone: its subject, the
-// adverbs before its verb and what stands behind it.
+// wordsOf calls yield with the words of the clause itself: its subject, the adverbs directly
+// before its verb, and the words after the verb.
 func (a *Act) wordsOf(yield func(meaning.Word) bool) {
 	for _, w := range a.Topic {
 		if !yield(w) {
@@ -102,7 +103,7 @@ func (a *Act) wordsOf(yield func(meaning.Word) bool) {
 			return
 		}
 	}
-	if a.Verb == "" { // Rest is Topic
+	if a.Verb == "" { // without a verb Rest is the same as Topic
 		return
 	}
 	for _, w := range a.Rest {
@@ -112,7 +113,7 @@ func (a *Act) wordsOf(yield func(meaning.Word) bool) {
 	}
 }
 
-// wordsAndVerb are the words of the clause and its verb.
+// wordsAndVerb calls yield with the verb and then with the words of wordsOf.
 func (a *Act) wordsAndVerb(yield func(meaning.Word) bool) {
 	verb, _, _ := strings.Cut(a.Verb, " ")
 	if verb != "" && !yield(meaning.Word{Text: verb, Base: verb}) {
@@ -121,9 +122,8 @@ func (a *Act) wordsAndVerb(yield func(meaning.Word) bool) {
 	a.wordsOf(yield)
 }
 
-// sounds is the tone of all words of the clause, and points what they count: two for a
-// dire word, one for each grim one. Compounds are read in any spelling: "key-logger",
-// "back door".
+// sounds sets the tone of the clause and its points: two for each dire word, one for each grim
+// word. It recognizes compounds in any spelling: "key-logger", "back door".
 func (a *Act) sounds() {
 	var seen, last string
 	begins := false
@@ -134,7 +134,7 @@ func (a *Act) sounds() {
 		switch {
 		case begins:
 			t |= tones()[last+" "+w.Base]
-		case t == 0 && len(last) > 2 && w.Noun(): // back door
+		case t == 0 && len(last) > 2 && w.Noun(): // for example "back door"
 			t = tones()[last+w.Base]
 		}
 		last, begins = w.Base, k.begins
@@ -149,7 +149,8 @@ func (a *Act) sounds() {
 	}
 }
 
-// toneOfWord is the tone of one word, its hyphens left out where it is unknown.
+// toneOfWord returns the tone of one word. If the word is unknown, it tries the word without
+// hyphens.
 func toneOfWord(w meaning.Word) tone {
 	t := look(w).tone
 	if t == 0 && strings.Contains(w.Base, "-") {
@@ -158,7 +159,7 @@ func toneOfWord(w meaning.Word) tone {
 	return t
 }
 
-// toneOf is the tone of some words, each for itself.
+// toneOf returns the tones of the words, each looked up alone.
 func toneOf(words []meaning.Word) (all tone) {
 	for _, w := range words {
 		all |= toneOfWord(w)
@@ -166,8 +167,8 @@ func toneOf(words []meaning.Word) (all tone) {
 	return all
 }
 
-// weight is what the clause counts towards an attack: its words, its verb, and what it
-// does with what is private.
+// weight returns the points of the clause as a sign of an attack: for its words, for its verb, and
+// for what it does with private data.
 func (a *Act) weight() (points int) {
 	switch {
 	case a.verb&dreadful != 0:
@@ -175,12 +176,12 @@ func (a *Act) weight() (points int) {
 	case a.verb&dismal != 0:
 		points = 1
 	}
-	// What is deleted or watched is not what the tool is: "deletes phishing mails".
+	// Words for what is deleted or watched do not describe the tool: "deletes phishing mails".
 	if a.verb&erasing == 0 && !(a.verb&watching != 0 && a.verb&dismal == 0 && !a.coverts()) || a.tone&dire == 0 {
 		points += a.points
 	}
 	if a.Opening == "to" && a.verb&taking != 0 && a.object&secret != 0 {
-		points++ // a page to collect passwords
+		points++ // for example "a page to collect passwords"
 	}
 	things := a.object | a.around
 	takes := a.verb&(taking|moving|grabbing|extracting|stealing|handing) != 0
@@ -193,14 +194,14 @@ func (a *Act) weight() (points int) {
 	} else if takes && (a.where|a.whom)&outside != 0 || a.serves() {
 		points++
 	}
-	if a.tone&sly != 0 || a.verb&^resting != 0 && a.coverts() { // what works without permission takes nothing
+	if a.tone&sly != 0 || a.verb&^resting != 0 && a.coverts() { // "works without permission" does not count, because such a verb takes nothing
 		points++
 	}
 	return points
 }
 
-// serves reports whether what is done is done for the people behind the tool: "to a server
-// we run", "runs our class".
+// serves reports whether something is done for the publisher of the tool: "to a server we run",
+// "runs our class".
 func (a *Act) serves() bool {
 	if a.verb&(taking|moving|making|replacing|executing|handing|using|changing|extracting) == 0 {
 		return false
@@ -220,5 +221,5 @@ func (a *Act) serves() bool {
 	return false
 }
 
-// harmlessOurs are things of a publisher that a tool may well be about.
+// harmlessOurs contains nouns after "our" that are common in honest descriptions.
 var harmlessOurs = strings.Fields("team support staff doc documentation website site page customer user product policy help blog shop store company organisation organization api sdk newsletter office phone guide price catalogue catalog knowledge forum community tracker roadmap schedule hotel restaurant service")

@@ -103,7 +103,7 @@ type Must struct {
 	Result     bool   `json:"result,omitempty"`
 	UpgradeURL string `json:"upgradeUrl,omitempty"`
 	Status     int    `json:"status,omitempty"` // HTTP status that the error carries; 0: not compared
-	Waits      []int  `json:"waits,omitempty"` // milliseconds, in order
+	Waits      []int  `json:"waits,omitempty"`  // milliseconds, in order
 }
 
 // Outcome is what a driver saw.

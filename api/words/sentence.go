@@ -35,6 +35,9 @@ func (p Phrase) String() string {
 	return b.String()
 }
 
+// Unverified says what quotation marks mean, where texts of agents are shown.
+const Unverified = "Text in quotation marks comes from an agent. Nobody has verified it."
+
 // Quote puts a text in quotation marks. Quotation marks in the text are written so that they cannot
 // be taken for its end.
 func Quote(text string) string {

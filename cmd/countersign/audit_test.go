@@ -37,9 +37,10 @@ func (a *auditor) run(code int, words string, args ...string) string {
 
 // handedOver is a service with an organization and decisions, and what its auditor works with.
 type handedOver struct {
-	a, bare *auditor // with the data folder of the service, and with files only
-	files   string   // a temporary folder; its jwks.json has the keys of the service
-	answers []string // the decisions, in the order of their keys
+	a, bare     *auditor // with the data folder of the service, and with files only
+	files       string   // a temporary folder; its jwks.json has the keys of the service
+	answers     []string // the decisions, in the order of their keys
+	base, token string   // of the service and of its organization
 }
 
 // in returns the path of a file in the folder.
@@ -51,9 +52,9 @@ func handOver(t *testing.T, keys ...string) handedOver {
 	dir := dataDir(t)
 	s := serveIn(t, dir)
 	h := handedOver{a: &auditor{t, []string{"--data", dir}}, bare: &auditor{t, nil}, files: t.TempDir()}
-	token := organizationToken(t, dir)
+	h.base, h.token = s.base, organizationToken(t, dir)
 	for _, key := range keys {
-		status, answer, err := post(s.base+decisionsPath, token, purchase(key))
+		status, answer, err := post(s.base+decisionsPath, h.token, purchase(key))
 		if err != nil || status != 201 {
 			t.Fatal(status, answer, err)
 		}

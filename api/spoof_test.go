@@ -3,7 +3,9 @@ package api_test
 import (
 	"fmt"
 	"html"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,7 +66,13 @@ func TestNoAgentSpeaksForTheService(t *testing.T) {
 		shows(t, "the e-mail", m.Text)
 	}
 	owner := c.people["owner"]
-	for page := range owner.crawl("/overview") {
+	pages := slices.Sorted(maps.Keys(owner.crawl("/overview")))
+	for _, kind := range []string{"/agents/", "/decisions/", "/reviews/", "/policies/", "/spend", "/activity"} {
+		if !slices.ContainsFunc(pages, func(page string) bool { return strings.HasPrefix(page, kind) }) {
+			t.Errorf("no page of %s was read", kind)
+		}
+	}
+	for _, page := range append(pages, "/search?q=files") {
 		if strings.Count(page, "&") > 1 { // the same list by another filter
 			continue
 		}

@@ -33,8 +33,8 @@ func reviewMessage(record jsontext.Value, organization string, waiting int, base
 	title := words.Title(d.Protocol, d.Normalized)
 	m := Message{Subject: title + " waits for your review: " + d.DecisionID, Link: baseURL + "/reviews/" + d.DecisionID + "?org=" + url.QueryEscape(d.OrgID)}
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s wants to %s.\nThe policy leaves it to a person: %s.\nTexts in quotation marks come from the agent. Nobody has verified them.\n\nRun: %s\n",
-		words.Who(d.Subject), words.Deed(d.Protocol, d.Normalized), words.Because(d.Findings), quote(d.Subject.RunID))
+	fmt.Fprintf(&text, "%s wants to %s.\nThe policy leaves it to a person: %s.\n%s\n\nRun: %s\n",
+		words.Who(d.Subject), words.Deed(d.Protocol, d.Normalized), words.Because(d.Findings), words.Unverified, quote(d.Subject.RunID))
 	if d.Subject.Purpose != "" {
 		fmt.Fprintf(&text, "Purpose: %s\n", quote(d.Subject.Purpose))
 	}

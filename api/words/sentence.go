@@ -35,6 +35,9 @@ func (p Phrase) String() string {
 	return b.String()
 }
 
+// Unverified explains the quotation marks on pages and in e-mails that show texts of agents.
+const Unverified = "Text in quotation marks comes from an agent. Nobody has verified it."
+
 // Quote puts a text in quotation marks. It replaces quotation marks in the text, so that they
 // cannot be mistaken for the end.
 func Quote(text string) string {

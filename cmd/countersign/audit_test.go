@@ -37,9 +37,10 @@ func (a *auditor) run(code int, words string, args ...string) string {
 
 // handedOver is a service with an organization and decisions, and the files that its auditor gets.
 type handedOver struct {
-	a, bare *auditor // a has the data folder of the service, bare has only files
-	files   string   // a temporary folder; jwks.json in it has the public keys of the service
-	answers []string // the decisions, in the order of their idempotency keys
+	a, bare     *auditor // a has the data folder of the service, bare has only files
+	files       string   // a temporary folder; jwks.json in it has the public keys of the service
+	answers     []string // the decisions, in the order of their idempotency keys
+	base, token string   // the URL of the service, and a token of its organization
 }
 
 // in returns the path of a file in the folder.
@@ -51,9 +52,9 @@ func handOver(t *testing.T, keys ...string) handedOver {
 	dir := dataDir(t)
 	s := serveIn(t, dir)
 	h := handedOver{a: &auditor{t, []string{"--data", dir}}, bare: &auditor{t, nil}, files: t.TempDir()}
-	token := organizationToken(t, dir)
+	h.base, h.token = s.base, organizationToken(t, dir)
 	for _, key := range keys {
-		status, answer, err := post(s.base+decisionsPath, token, purchase(key))
+		status, answer, err := post(s.base+decisionsPath, h.token, purchase(key))
 		if err != nil || status != 201 {
 			t.Fatal(status, answer, err)
 		}

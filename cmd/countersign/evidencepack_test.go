@@ -61,7 +61,7 @@ func TestAnEvidencePack(t *testing.T) {
 	if err := os.RemoveAll(in("export")); err != nil {
 		t.Fatal(err)
 	}
-	has(pack("soc2", year), "Evidence for SOC 2", "Eve, auditor", "from "+year+"-01-01T00:00:00Z", "<tr><th>decisions: allow</th><td>2</td></tr>", "CC8.1", "agent: 2 allow", "0 faults", "Not proven")
+	has(pack("soc2", year), "Evidence for SOC 2", "Eve, auditor", "from "+year+"-01-01T00:00:00Z", "<tr><th>decisions: allow</th><td>2</td></tr>", "CC8.1", "“agent”: 2 allow", "0 faults", "Not proven")
 	has(read("export/pack/access.jsonl"), "organization.created", "policy.activated", "organization_token.issued", "export.verified")
 	has(read("export/pack/policies.json"), `"version": 1`, `"reason": "test"`)
 	has(read("export/pack/oversight.json"), `"asked": 0`)

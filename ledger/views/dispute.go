@@ -74,6 +74,10 @@ func disputeStages() []disputeStage {
 	}
 }
 
+// sent has the members whose text an agent or a member wrote.
+var sent = map[string]bool{"record.intent": true, "record.subject.agentId": true, "record.subject.runId": true, "record.subject.purpose": true, "record.findings": true,
+	"record.reason": true, "record.settlementId": true, "payload": true, "identifier": true}
+
 // disputing is the page about a purchase. It shows of each event what a person needs to follow
 // the purchase.
 type disputing struct {
@@ -90,7 +94,11 @@ func (d *disputing) Add(e forms.Event) error {
 			}
 			part := disputePart{Type: e.Type, ID: e.ID, Stream: e.Stream, Version: e.Version, Position: e.Position, At: e.Occurred().UTC().Format(exactTime), Hash: e.Hash.String()}
 			for _, row := range source.rows {
-				if value := memberText(e.Opened, row[1]); value != "" {
+				value := memberText(e.Opened, row[1])
+				if value != "" && sent[row[1]] {
+					value = said(value)
+				}
+				if value != "" {
 					part.Rows = append(part.Rows, [2]string{row[0], value})
 				}
 			}
@@ -144,6 +152,7 @@ table{border-collapse:collapse;width:100%;margin-bottom:1em}td,th{text-align:lef
 <h1>One purchase, as the ledger has it</h1>
 <p>Pack <code>{{.Manifest.ExportID}}</code> of ledger <code>{{.Manifest.Origin}}</code>, tenant <code>{{.Manifest.Tenant}}</code>, up to position {{.Manifest.Dispute.Through}}. All times are UTC.</p>
 <p>It has every event of {{range $i, $s := .Manifest.Dispute.Streams}}{{if $i}}, {{end}}<code>{{$s.Stream}}</code> ({{$s.Events}}){{end}}.</p>
+` + unverified + `
 {{range .Stages}}<h2>{{.Title}}</h2>
 {{range .Parts}}<table>{{range .Rows}}<tr><th>{{index . 0}}</th><td><code>{{index . 1}}</code></td></tr>
 {{end}}<tr><th>recorded</th><td>{{.At}}</td></tr>

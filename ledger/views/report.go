@@ -10,15 +10,26 @@ import (
 	"github.com/countersign/countersign/ledger/forms"
 )
 
-// reporting counts what the report shows.
+// reporting counts what the report shows, and keeps the first and the last event.
 type reporting struct {
 	to            io.Writer
 	types, totals map[string]int64
+	first, last   reportedEvent
+}
+
+// reportedEvent is an event as the report names it.
+type reportedEvent struct {
+	Sequence     int64
+	ID, At, Hash string
 }
 
 // Add implements view.
 func (r *reporting) Add(e forms.Event) error {
 	r.types[e.Type]++
+	r.last = reportedEvent{e.Sequence, e.ID, e.Occurred().UTC().Format(exactTime), e.Hash.String()}
+	if r.first.ID == "" {
+		r.first = r.last
+	}
 	switch e.Type {
 	case events.TypeDecisionRecorded:
 		r.totals[e.Record.Decision]++
@@ -30,7 +41,11 @@ func (r *reporting) Add(e forms.Event) error {
 
 // Close implements view.
 func (r *reporting) Close(m bundle.Manifest) error {
-	return report.Execute(r.to, map[string]any{"M": m, "Types": r.types, "Totals": r.totals, "Last": m.FirstSequence + m.Count - 1, "Day": period(m)})
+	shown := []reportedEvent{}
+	if r.first.ID != "" {
+		shown = append(shown, r.first, r.last)
+	}
+	return report.Execute(r.to, map[string]any{"M": m, "Types": r.types, "Totals": r.totals, "Last": m.FirstSequence + m.Count - 1, "Day": period(m), "Shown": shown})
 }
 
 // period says in words which period the filters of an export select.
@@ -47,7 +62,7 @@ func timeOr(text, otherwise string) string {
 		return otherwise
 	}
 	if t, err := time.Parse(time.RFC3339, text); err == nil {
-		return t.UTC().Format("2006-01-02 15:04 MST")
+		return t.UTC().Format("2006-01-02 15:04:05.999999 MST")
 	}
 	return text
 }
@@ -63,6 +78,10 @@ var report = template.Must(template.New("report").Parse(`<!doctype html>
 ` + pageStyle + `
 <h1>Signed history of {{.M.Tenant}}</h1>
 <p>{{.Day}}. Export <code>{{.M.ExportID}}</code> of ledger <code>{{.M.Origin}}</code>, {{if .M.Selection}}{{.M.Count}} selected events, the first with sequence {{.M.FirstSequence}}{{else}}sequences {{.M.FirstSequence}} to {{.Last}}{{end}}.</p>
+<p>All times are UTC, from the clock of the server.</p>
+<table><tr><th>organization</th><td><code>{{.M.Tenant}}</code></td></tr>
+{{range $i, $e := .Shown}}<tr><th>{{if $i}}last{{else}}first{{end}} event here</th><td>sequence {{$e.Sequence}}, <code>{{$e.ID}}</code>, {{$e.At}}, hash <code>{{$e.Hash}}</code></td></tr>
+{{end}}<tr><th>hash of the last event of the range</th><td><code>{{.M.LastHash}}</code></td></tr></table>
 <h2>Population</h2>
 {{with .M.Selection}}<p>The filters selected these numbers of each series. A verifier proves that none of them is missing.</p>
 <table><tr><th>series</th><th>numbers</th><th>newest</th></tr>{{range .Series}}<tr><td>{{.Series}}</td><td>{{if lt .Last .First}}none{{else}}{{.First}} to {{.Last}}{{end}}</td><td>{{.Newest}}</td></tr>{{end}}</table>{{else}}<p>{{.M.Count}} events, numbered without a gap. {{if .M.Withheld}}The filters withheld the content of {{.M.Withheld}} of them; their place in the chain is here.{{else}}Nothing was left out.{{end}}</p>{{end}}

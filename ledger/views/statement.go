@@ -17,7 +17,7 @@ func (stating) Add(forms.Event) error { return nil }
 
 // Close implements view.
 func (s stating) Close(m bundle.Manifest) error {
-	agent := m.Filters.Agent
+	agent := said(m.Filters.Agent)
 	if m.Filters.NoPersonal {
 		agent = m.Selection.Agent
 	}
@@ -45,8 +45,9 @@ type purchases struct {
 var statementTemplate = template.Must(template.New("statement").Parse(`<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Statement {{.ExportID}}</title>
 ` + pageStyle + `
-<h1>What agent {{.Agent}} did</h1>
-<p>{{.Period}}, in organization <code>{{.Tenant}}</code>. Statement <code>{{.ExportID}}</code> of ledger <code>{{.Origin}}</code>, up to position {{.Selection.Through}}.</p>
+<h1>What an agent did</h1>
+<p>The agent is {{.Agent}}, {{.Period}}, in organization <code>{{.Tenant}}</code>. Statement <code>{{.ExportID}}</code> of ledger <code>{{.Origin}}</code>, up to position {{.Selection.Through}}.</p>
+{{if not .Filters.NoPersonal}}` + unverified + `{{end}}
 <h2>Counts by outcome</h2>
 <table><tr><th>kind</th><th>outcome</th><th>number</th></tr>{{range .Outcomes}}{{$kind := .Kind}}{{range $outcome, $n := .Counts}}<tr><td>{{$kind}}</td><td>{{$outcome}}</td><td>{{$n}}</td></tr>
 {{end}}{{end}}</table>

@@ -59,7 +59,7 @@ var makers = map[string]func(*Set) (view, error){
 		return lines{s.file("dsse.jsonl"), func(e forms.Event) (any, bool) { return forms.DSSE(e) }}, nil
 	},
 	"report": func(s *Set) (view, error) {
-		return &reporting{s.file("report.html"), map[string]int64{}, map[string]int64{}}, nil
+		return &reporting{to: s.file("report.html"), types: map[string]int64{}, totals: map[string]int64{}}, nil
 	},
 	"statement": func(s *Set) (view, error) { return stating{s.file("statement.html")}, nil },
 	"dispute":   func(s *Set) (view, error) { return &disputing{s.file("dispute.html"), disputeStages()}, nil },

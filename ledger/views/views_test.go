@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -86,7 +87,7 @@ func draw(t *testing.T) (folder string) {
 	}
 	folder = t.TempDir()
 	files := map[string][]byte{"events.jsonl": must(bundle.Lines(lines)), "openings.jsonl": must(bundle.Lines(openings))}
-	m := bundle.Manifest{Schema: bundle.Schema, ExportID: "exp_1", Origin: origin, Tenant: "org_1", FirstSequence: 1, Count: int64(len(lines)), Files: map[string]string{}}
+	m := bundle.Manifest{Schema: bundle.Schema, ExportID: "exp_1", Origin: origin, Tenant: "org_1", FirstSequence: 1, Count: int64(len(lines)), LastHash: lines[len(lines)-1].Hash, Files: map[string]string{}}
 	write(t, folder, files, m)
 	made := makeAll(t, folder, views.Exported(m))
 	for name, text := range made {
@@ -223,6 +224,30 @@ func TestTables(t *testing.T) {
 	}
 	if report := string(made["report.html"]); !strings.Contains(report, "<td>needs_review</td><td>1</td>") {
 		t.Errorf("report: %s", report)
+	}
+}
+
+// TestPrintOfAReport holds that the report has exact times with their zone, whole ids and hashes and
+// the organization, and that no page of an export has anything to press.
+func TestPrintOfAReport(t *testing.T) {
+	folder := draw(t)
+	b := must(bundle.Open(t.Context(), folder, nil))
+	defer b.Close()
+	m := must(b.Manifest())
+	made := makeAll(t, folder, []string{"report"})
+	report := string(made["report.html"])
+	for _, part := range []string{"<code>org_1</code>", "exp_1", origin, "evt_01", "2026-11-20T15:00:00.000001Z", "All times are UTC", m.LastHash} {
+		if part == "" || !strings.Contains(report, part) {
+			t.Errorf("the report lacks %q:\n%s", part, report)
+		}
+	}
+	if n := len(regexp.MustCompile(`<code>[0-9a-f]{64}</code>`).FindAllString(report, -1)); n != 3 {
+		t.Errorf("the report has %d hashes, want those of the first, the last and the newest event", n)
+	}
+	for name, page := range made {
+		if control := regexp.MustCompile(`<(a|button|input|select|textarea|details|nav|script)\b`).FindString(string(page)); control != "" {
+			t.Errorf("%s has %s", name, control)
+		}
 	}
 }
 

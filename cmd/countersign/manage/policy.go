@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/api/words"
 	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/commands"
@@ -243,12 +244,20 @@ func (c *policyExplainCmd) Run(ctx context.Context, o *screen.Output) error {
 		if err != nil {
 			return err
 		}
-		said := fmt.Sprintf("%s: %s, %s, policy version %d\nintent  %s\npolicy  %s\n", x.DecisionID, x.Decision, x.IssuedAt, x.PolicyVersion, x.Normalized, x.Policy)
+		intent, err := words.Action(x.Normalized)
+		if err != nil {
+			return err
+		}
+		said := fmt.Sprintf("%s: %s, %s, policy version %d\n%s\nintent\n", x.DecisionID, x.Decision, x.IssuedAt, x.PolicyVersion, words.Unverified)
+		for _, member := range intent {
+			said += "  " + member.Name + ": " + words.Quote(member.Value) + "\n"
+		}
+		said += "policy\n  " + words.Visible(string(x.Policy)) + "\n"
 		rows := screen.Table{Heads: []string{"result", "rule", "condition", "compared"}}
 		for _, r := range x.Rules {
 			compared := ""
 			if r.Result != "passed" {
-				compared = fmt.Sprintf("%s: %s; policy requires %s, request has %s (%s)", r.Field, r.Message, r.Expected, r.Actual, r.Source)
+				compared = fmt.Sprintf("%s: %s; policy requires %s, request has %s (%s)", r.Field, r.Message, words.Visible(r.Expected), words.Quote(r.Actual), r.Source)
 			}
 			rows.Add(string(r.Result), r.RuleID, r.Condition, compared)
 		}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/countersign/countersign/api/words"
 	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/ledger/bundle"
@@ -128,7 +129,7 @@ func (c *Verify) bundle(ctx context.Context, o *screen.Output, opened *bundle.Bu
 		if err != nil {
 			return result, "", err
 		}
-		text += fmt.Sprintf("FILTERS     %s\n", filters)
+		text += "FILTERS     " + words.Visible(string(filters)) + "\n"
 	}
 	for _, proven := range result.Proven {
 		text += "PROVEN      " + proven + "\n"

@@ -5,6 +5,7 @@ import (
 	"html/template"
 	"time"
 
+	"github.com/countersign/countersign/api/words"
 	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/projections"
@@ -77,6 +78,7 @@ func (c *cover) html() ([]byte, error) {
 var coverTemplate = template.Must(template.New("cover").Funcs(template.FuncMap{
 	"utc":   func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") },
 	"share": projections.Share,
+	"quote": words.Quote,
 }).Parse(`<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Evidence pack {{.Manifest.ExportID}}</title>
 <style>body{font:11pt/1.5 serif;max-width:52em;margin:2em auto;padding:0 1em;color:#111}h1{font-size:1.6em}h2{font-size:1.15em;margin-top:1.6em;border-bottom:1px solid #999}
@@ -102,7 +104,8 @@ table{border-collapse:collapse;width:100%}td,th{text-align:left;border-bottom:1p
 Time to a verdict: median {{.Oversight.MedianSeconds}} s, 95th percentile {{.Oversight.P95Seconds}} s; {{.Oversight.Instant}} in under five seconds. {{.Oversight.Expired}} approvals expired unused.
 {{with .Oversight.NeverRefused}}Reviewers who never refused: {{range $i, $id := .}}{{if $i}}, {{end}}<code>{{$id}}</code>{{end}}.{{end}}</p>
 <h2>Statements about agents</h2>
-{{range .Statements}}<p>{{.Agent}}: {{.Says}}. <code>pack/{{.File}}</code></p>
+{{if .Statements}}<p>` + words.Unverified + `</p>
+{{end}}{{range .Statements}}<p>{{quote .Agent}}: {{.Says}}. <code>pack/{{.File}}</code></p>
 {{else}}<p>{{if .NoPersonal}}None: names of agents are left out of this pack.{{else}}None: no agent is named in the decisions of this period.{{end}}</p>
 {{end}}{{if .More}}<p>There were more agents than these. Get the others with <code>countersign prove</code>.</p>{{end}}
 <h2>How to check it</h2>

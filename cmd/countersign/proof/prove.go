@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/countersign/countersign/api/words"
 	"github.com/countersign/countersign/cmd/countersign/node"
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/commands/evidence"
@@ -38,6 +39,6 @@ func (c *Prove) Run(ctx context.Context, o *screen.Output) error {
 	if err != nil || c.Out == "-" {
 		return err
 	}
-	return o.Result(m, o.Wrapped("%s: agent %s of %s, %s to %s\n%s\nread it: unpack it and open export/views/statement.html\n%s",
-		c.Out, c.Agent, m.Tenant, from, to, m.Statement.Says(), c.howToCheck()))
+	return o.Result(m, o.Wrapped("%s: agent %s of %s, %s to %s\n%s\n%s\nread it: unpack it and open export/views/statement.html\n%s",
+		c.Out, words.Quote(c.Agent), m.Tenant, from, to, words.Unverified, m.Statement.Says(), c.howToCheck()))
 }

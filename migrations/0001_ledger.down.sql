@@ -1,5 +1,6 @@
--- Down in Go refuses while there are events: a ledger is not dropped by mistake.
--- Read models go too; without their checkpoints they would be filled twice.
+-- The Go function Down refuses to run this while there are events, so that no ledger is
+-- dropped by mistake. Read models are dropped, too: without their checkpoints their events
+-- would be applied twice.
 begin;
 
 drop schema readmodels cascade;

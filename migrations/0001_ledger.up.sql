@@ -1,4 +1,4 @@
--- The schema of the ledger: one append-only, hash-chained table and what belongs to it.
+-- The schema of the ledger: one append-only, hash-chained table, and the tables around it.
 -- Every key contains the partition p (0 on one machine), so that the tables of the
 -- ledger can be distributed by p. For the same reason there is no sequence, no serial
 -- and no foreign key. Text is compared byte by byte (collate "C"): its order must not
@@ -9,14 +9,13 @@
 begin;
 
 -- ledger_head and events have no checks: PostgreSQL parses the expressions of all checks again
--- for each statement that writes, which was a quarter of the database's time of an append.
--- What a row may contain is the matter of the sequencer, which alone writes here, and of
--- verification, which names each row and column that it could not have written (package audit,
--- wrongForm). What only the database can refuse, it refuses: nulls, and numbers and keys that
--- are given twice.
+-- for each statement that writes, which took a quarter of the database's time for an append.
+-- Instead, the sequencer, which alone writes here, ensures valid values, and verification
+-- reports each row and column that the sequencer could not have written (package audit,
+-- wrongForm). The database still refuses nulls and duplicate numbers and keys.
 --
--- The only contended row of the system. fillfactor leaves room for its next
--- version on the same page, so that an update does not touch the index.
+-- ledger_head has the only contended rows of the system. fillfactor leaves room for the next
+-- version of a row on the same page, so that an update does not change the index.
 create table ledger_head (
     p         smallint not null,
     origin    text collate "C" not null,
@@ -26,15 +25,16 @@ create table ledger_head (
     primary key (p)
 ) with (fillfactor = 50);
 
--- Up writes the SHA-256 of this file here. A database in which another first
--- migration was applied is refused.
+-- Up writes the SHA-256 of this file here. A database whose first migration was another
+-- file is refused.
 comment on table ledger_head is '{beginning}';
 
--- payload holds the canonical bytes themselves: jsonb would rewrite numbers,
--- drop duplicates, sort members and refuse some valid strings. It is null while an
--- archive holds it. A signed payload is about 3 KB and hashes do not compress:
--- PostgreSQL's default would try to compress it, and then move it to a table of its
--- own, in two rows with an index entry each. Up to a page it stays in its row.
+-- payload contains the canonical bytes themselves (possibly packed, package stored): jsonb
+-- would rewrite numbers, drop duplicates, sort members and refuse some valid strings. It is
+-- null while an archive contains it. A signed payload has about 3 KB, and hashes cannot be
+-- compressed. By default PostgreSQL would try to compress it and then move it to a TOAST
+-- table, in two rows with an index entry each. With this setting a payload stays in its row
+-- if the row fits on a page.
 create table events (
     p              smallint not null,
     pos            bigint not null,
@@ -55,8 +55,8 @@ create table events (
     payload_hash   bytea not null,
     prev           bytea not null,
     hash           bytea not null,
-    -- Numbers in the series of the tenant and of the agent. An event has all of a number or
-    -- nothing of it. Number 1 follows no event, so it has no hash of one.
+    -- Numbers in the series of the tenant and of the agent. The columns of a number are
+    -- all set or all null, except that number 1 has no hash of a previous event.
     series         text collate "C",
     series_n       bigint,
     series_prev    bytea,
@@ -69,12 +69,12 @@ create table events (
     constraint events_idem_key unique (p, tenant, idem_key)
 ) with (toast_tuple_target = 8160);
 
--- A new table has no statistics, and without them the planner takes one index of
--- (p, tenant, …) for as good as another: look-ups by stream or key would read a
--- tenant's whole history. So it analyzes typical rows once, and the numbers of
--- distinct values are fixed whatever a later analyze sees. tenant has no statistics:
--- with them, a tenant younger than the last analyze would be taken for a row or two,
--- and its pages of history would read all of its events.
+-- A new table has no statistics. Without them the planner considers all indexes of
+-- (p, tenant, …) equally good, and look-ups by stream or key would read a tenant's whole
+-- history. So this migration analyzes typical rows once, and fixes the numbers of distinct
+-- values for every later analyze. tenant has no statistics: otherwise the planner would
+-- expect one or two rows for a tenant that is newer than the last analyze, and a page of
+-- its history would read all of its events.
 alter table events alter p set (n_distinct = 1), alter stream set (n_distinct = -0.5),
     alter version set (n_distinct = 200), alter idem_key set (n_distinct = -0.9), alter tenant set statistics 0;
 insert into events (p, pos, tenant, tseq, stream, version, event_id, type, schema_version, more, occurred_us,
@@ -84,36 +84,37 @@ insert into events (p, pos, tenant, tseq, stream, version, event_id, type, schem
 analyze events;
 truncate events;
 
--- A number is given once. Events without a series cost nothing here.
+-- A number in a series can be used only once. Events without a series need no entries here.
 create unique index events_series_key on events (p, tenant, series, series_n) where series is not null;
 create unique index events_agent_key on events (p, tenant, agent, series, agent_n) where agent is not null;
 
--- Answers to what the keys of events cannot answer: which tenant has a token, which agents a
--- customer claimed, in which modes payments were settled. Only events of a few types have
--- entries, and they write them in their own transaction (package events, EntriesOf). An index
--- of events would cost every other event its predicate, too. What an entry names is then read
--- and hashed like any other event, and verification compares entries and events.
+-- Answers to questions that the keys of events cannot answer: which tenant has a token, which
+-- agents a customer has claimed, in which modes payments were settled. Only events of a few
+-- types have entries, which are written in the same transaction (package events, EntriesOf).
+-- A partial index on events would cost time for every event, because PostgreSQL evaluates its
+-- predicate. Readers then read the events that an entry names and check their hashes, and
+-- verification compares entries and events.
 create table directory (
     p     smallint not null check (p >= 0),
     name  text collate "C" not null check (name <> ''),
     value text collate "C" not null check (value <> ''),
-    pos   bigint not null check (pos > 0), -- of the first event with the entry
+    pos   bigint not null check (pos > 0), -- position of the first event with the entry
     primary key (p, name, value)
 );
 
--- One object of an archive for each row, with every event from first to last.
+-- Each row is an object of the archive. It contains every event from first to last.
 create table archives (
     p        smallint not null check (p >= 0),
     first    bigint not null check (first > 0),
     last     bigint not null,
     object   text collate "C" not null check (object <> ''),
-    complete boolean not null default false, -- every payload that may go has gone
+    complete boolean not null default false, -- all payloads that may be removed from events are removed
     constraint archives_range check (last >= first),
     primary key (p, first)
 );
 
--- Nobody changes an event, not even the owner. A superuser can still switch the
--- trigger off; the hash chain and the checkpoints are there for that case.
+-- No role may change an event, not even the owner. A superuser can still disable the
+-- trigger; the hash chain and the checkpoints reveal changes made in that way.
 create function events_refuse_change() returns trigger language plpgsql as $$
 begin
     raise exception 'events are append-only: % refused', lower(tg_op) using errcode = 'insufficient_privilege';
@@ -126,9 +127,9 @@ create trigger events_append_only before delete or truncate
         series, series_n, series_prev, agent, agent_n, agent_prev on events
     for each statement execute function events_refuse_change();
 
--- Old payloads may leave the database for objects of an archive; the rest of their
--- rows, all that the chain is made of, stays. The owner moves them, within this rule: a
--- payload goes only where an archive holds it, and comes back only as it was hashed.
+-- Old payloads may be moved to objects of an archive. The other columns stay; the hash chain
+-- needs only these. The owner moves payloads, but only within this rule: a payload may be
+-- removed only if a row of archives covers it, and restored only if it has the event's hash.
 create function events_move_payload() returns trigger language plpgsql set search_path = public, pg_temp as $$
 begin
     if new.payload is null then
@@ -145,8 +146,8 @@ $$;
 create trigger events_payload_moves before update of payload on events
     for each row execute function events_move_payload();
 
--- Derived from events: tiles of up to 256 hashes of the RFC 6962 tree, and its
--- compact right edge, so that any node can go on where another one stopped.
+-- Derived from events: tiles of up to 256 hashes of the RFC 6962 tree, and its compact right
+-- edge, so that any node can continue where another one has stopped.
 create table tiles (
     p     smallint not null check (p >= 0),
     level smallint not null check (level >= 0),
@@ -163,7 +164,7 @@ create table tree_head (
     primary key (p)
 );
 
--- Cosignature lines may be added to note.
+-- Signature lines of witnesses may be added to note.
 create table checkpoints (
     p    smallint not null check (p >= 0),
     size bigint not null check (size >= 0),
@@ -172,8 +173,8 @@ create table checkpoints (
     primary key (p, size)
 );
 
--- Data keys of personal members. Erasure empties a row and sets destroyed_us;
--- the row itself stays, so that verifiers know the key is gone and not missing.
+-- Data keys of personal members. An erasure empties the row and sets destroyed_us. The row
+-- stays, so that verifiers can distinguish a destroyed key from a missing one.
 create table subject_keys (
     p            smallint not null check (p >= 0),
     tenant       text collate "C" not null,
@@ -192,15 +193,15 @@ create table subject_keys (
 
 create unique index subject_keys_subject_key on subject_keys (p, tenant, subject_ref) where destroyed_us is null;
 
--- Destroying a data key erases a person, for ever. The service has no right to update
--- a row: only this function destroys a key, and only for an event subject.erased.
+-- Destroying a data key permanently erases the data of a person. The service has no right to
+-- update a row: only this function can destroy a key, and only for an event subject.erased.
 create function erase_subject(of_p smallint, of_pos bigint) returns void
     language sql security definer set search_path = public, pg_temp as $$
     update subject_keys k set subject_ref = '', kek_id = '', wrapped_key = '', destroyed_us = e.occurred_us
     from events e
     where e.p = of_p and e.pos = of_pos and e.type = 'subject.erased'
       and k.p = e.p and k.tenant = e.tenant and k.destroyed_us is null
-      -- The key that names the subjects belongs to no subject.
+      -- The key subject_ref makes the pseudonyms of all subjects and must stay.
       and k.key_id = convert_from(e.payload, 'UTF8')::jsonb ->> 'keyId' and k.key_id <> 'subject_ref'
 $$;
 
@@ -226,10 +227,10 @@ create table projection_dead (
     primary key (name, p, pos)
 );
 
--- Sessions and links are not events: they are short-lived secrets of people, kept as
--- hashes and deleted. What they lead to (a customer, a member, an activation) is in
--- events. data is the session's content as the session library encodes it: customer,
--- chosen organization, time of sign-in.
+-- Sessions and links are not events: they are short-lived secrets, stored as hashes and then
+-- deleted. Their effects (a customer, a member, an activation) are in events. data is the
+-- session's content as the session library encodes it: customer, chosen organization, time of
+-- sign-in.
 create table sessions (
     p          smallint not null check (p >= 0),
     token_hash text collate "C" not null check (token_hash <> ''),
@@ -242,9 +243,9 @@ create table sessions (
 create index sessions_expiry on sessions (expires_at);
 create index sessions_of_customer on sessions (p, customer);
 
--- One row per address, so that only its newest link works. subject_ref is the
--- pseudonym of the address (package ledger, Vault.Reference); the address itself
--- is in box, encrypted under a key made from the link's secret, which is not here.
+-- One row per e-mail address, so that only its newest link works. subject_ref is the pseudonym
+-- of the address (package vault, Vault.Reference). The address itself is in box, encrypted with
+-- a key derived from the link's secret, which is not stored.
 create table signin_links (
     p           smallint not null check (p >= 0),
     subject_ref bytea not null check (octet_length(subject_ref) = 32),
@@ -256,9 +257,9 @@ create table signin_links (
 
 create index signin_links_token on signin_links (p, token_hash);
 
--- Links to the files of purchases: short-lived secrets, kept as hashes and deleted.
--- That one was used is an event. A purchase has five slots, so at most five of its
--- links wait to be used; a sixth replaces the oldest.
+-- Links to the files of purchases: short-lived secrets, stored as hashes and then deleted. The
+-- use of a link is an event. A purchase has five slots, so at most five of its links are valid
+-- at a time; a sixth replaces the oldest.
 create table download_links (
     p           smallint not null check (p >= 0),
     purchase_id text collate "C" not null check (purchase_id <> ''),
@@ -272,19 +273,19 @@ create table download_links (
 create unique index download_links_token on download_links (p, token_hash);
 create index download_links_expiry on download_links (expires_at);
 
--- Messages to the webhooks of organizations that wait to be sent, could not be sent, or
--- were sent a short time ago. They are work to do and no read model: rebuilt from the
--- events, everything would be sent again.
+-- Messages to the webhooks of organizations that wait to be sent, could not be sent, or were
+-- sent recently. They are not a read model: a rebuild from the events would send all of them
+-- again.
 create table webhook_deliveries (
     p          smallint not null check (p >= 0),
     webhook_id text collate "C" not null check (webhook_id <> ''),
-    pos        bigint not null check (pos > 0), -- of the event, or the size of the tree
+    pos        bigint not null check (pos > 0), -- position of the event; for a checkpoint the position that it must cover
     topic      text collate "C" not null check (topic <> ''),
     tenant     text collate "C" not null check (tenant <> ''),
     state      text collate "C" not null default 'due' check (state in ('due', 'dead', 'sent')),
     attempts   smallint not null default 0 check (attempts >= 0),
-    due_at     timestamptz not null, -- no attempt before it; while one is made, it keeps other nodes away
-    status     smallint not null default 0 check (status between 0 and 999), -- of the last answer; 0 for none
+    due_at     timestamptz not null, -- time of the next attempt; during an attempt, the end of its lease
+    status     smallint not null default 0 check (status between 0 and 999), -- HTTP status of the last answer; 0 if there was none
     error      text collate "C" not null default '' check (length(error) <= 200),
     primary key (p, webhook_id, pos, topic)
 );
@@ -292,8 +293,8 @@ create table webhook_deliveries (
 create index webhook_deliveries_due on webhook_deliveries (p, due_at) where state = 'due';
 create index webhook_deliveries_over on webhook_deliveries (p, due_at) where state <> 'due';
 
--- The service works as countersign_app: it appends, and moves the head. What is
--- derived or short-lived it may delete; the rest it may not.
+-- The service works as countersign_app: it appends events and moves the head. It may delete
+-- only derived and short-lived rows.
 grant select, insert on events to countersign_app;
 grant select, update (pos, last_hash, epoch) on ledger_head to countersign_app;
 grant select, insert on directory to countersign_app;
@@ -305,7 +306,7 @@ grant all on tiles, tree_head, checkpoints, projection_checkpoint, projection_de
 grant select, insert, update, delete on sessions, signin_links, download_links, webhook_deliveries to countersign_app;
 grant select on schema_migrations to countersign_app;
 
--- The service makes and rebuilds its read models itself, in a schema of its own.
+-- The service itself creates and rebuilds its read models, in this schema.
 create schema readmodels authorization countersign_app;
 
 commit;

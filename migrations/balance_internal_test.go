@@ -6,7 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Every worker holds its share of the partitions; what lies right is not moved.
+// Every worker gets its share of the partitions, and a shard that is on the right worker is not
+// moved.
 func TestEveryWorkerHoldsItsShare(t *testing.T) {
 	a, b := worker{"a", 5432}, worker{"b", 5432}
 	at := func(w worker, shard int64, partitions int) piece { return piece{shard, w.Host, w.Port, partitions} }

@@ -15,28 +15,28 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// firstMigration is the first migration of every database. It contains placeholder, which is
-// replaced by Beginning when the file is applied.
+// firstMigration is the first migration of every database. When it is applied, Beginning replaces
+// the placeholder in it.
 const (
 	firstMigration = "0001_ledger.up.sql"
 	placeholder    = "{beginning}"
 )
 
-// ErrAnotherBeginning is returned for a database whose first migration is not the one of this
-// program. Such a database cannot be migrated.
+// ErrAnotherBeginning means that the first migration of a database was another one than this
+// program's. Such a database cannot be migrated.
 var ErrAnotherBeginning = errors.New("the database was made by another program, before the first release, and cannot be migrated: " +
 	"start with an empty database or data folder, or use the program that made this one")
 
-// Beginning is the SHA-256 of the first migration, in 64 hex digits. The first
-// migration writes it into the database, as the comment of table ledger_head.
+// Beginning returns the SHA-256 of the first migration in hex. The first migration stores it in
+// the database, as the comment of the table ledger_head.
 func Beginning() string {
-	text, _ := files.ReadFile(firstMigration) // embedded
+	text, _ := files.ReadFile(firstMigration) // cannot fail: the file is embedded
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
 
-// Check returns ErrAnotherBeginning for a database that this program cannot use. It accepts an
-// empty database.
+// Check returns ErrAnotherBeginning if this program cannot use the database. It accepts an empty
+// database.
 func Check(ctx context.Context, databaseURL string) error {
 	conn, err := connect(ctx, databaseURL)
 	if err != nil {
@@ -45,8 +45,8 @@ func Check(ctx context.Context, databaseURL string) error {
 	return conn.Close(context.WithoutCancel(ctx))
 }
 
-// CheckCurrent returns an error that says what to do if the schema of the database is not
-// the one this program was built for.
+// CheckCurrent returns an error that says what to do unless the database has the schema for which
+// this program was built.
 func CheckCurrent(ctx context.Context, databaseURL string) error {
 	current, latest, dirty, err := Status(ctx, databaseURL)
 	switch {
@@ -62,8 +62,8 @@ func CheckCurrent(ctx context.Context, databaseURL string) error {
 	return nil
 }
 
-// checkBeginning returns ErrAnotherBeginning if the database holds a ledger that
-// another first migration made. An empty database is no error.
+// checkBeginning returns ErrAnotherBeginning if another first migration has created the ledger in
+// the database. It accepts an empty database.
 func checkBeginning(ctx context.Context, conn *pgx.Conn) error {
 	var another bool
 	err := conn.QueryRow(ctx, `select to_regclass('public.ledger_head') is not null
@@ -77,7 +77,7 @@ func checkBeginning(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// numbered reads the migrations of a folder and inserts Beginning into the first.
+// numbered is a source of migrations that inserts Beginning into the first one.
 type numbered struct{ source.Driver }
 
 func readNumbered(folder fs.FS) (numbered, error) {

@@ -9,24 +9,24 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// distributed are the tables that Citus distributes by partition: the tables of the ledger, in
-// the order in which they are distributed. The rows of one partition in all of these tables are
-// on one server. All other tables stay on the coordinator: a read model and its checkpoint must
-// change in one transaction on one server, because a lost reply of a second server could
-// advance the checkpoint without the rows.
+// distributed lists the tables that Citus distributes by partition: the tables of the ledger, in
+// the order in which they are distributed. The rows of one partition in all of these tables are on
+// one server. All other tables stay on the coordinator: a read model and its checkpoint must
+// change in one transaction on one server, because a lost reply of a second server could advance
+// the checkpoint without the rows.
 var distributed = []string{"ledger_head", "events", "tiles", "tree_head", "checkpoints", "subject_keys", "directory"}
 
 // Distributed returns the names of the tables that Distribute distributes.
 func Distributed() []string { return append([]string(nil), distributed...) }
 
-// Errors of Distribute. Each says what to do.
+// Errors of Distribute. Each text says what the operator can do.
 var (
 	ErrNoCitus = errors.New("the database has no extension citus: create it here and on the workers, add them with citus_add_node, then try again")
 	ErrBegun   = errors.New("the ledger has events: only an empty ledger can be distributed, because existing rows would stay on the coordinator, where queries do not see them")
 )
 
-// ErrDistributed is returned by Down for a distributed ledger: no migration file can undo the
-// changes of Distribute.
+// ErrDistributed is the error of Down for a distributed ledger, because no migration file can undo
+// the changes of Distribute.
 var ErrDistributed = errors.New("the ledger is distributed: no migration of it is taken back; if it is empty, drop the database on every server and make another")
 
 // Distribute distributes the tables of a migrated ledger by partition over the workers of a
@@ -44,7 +44,7 @@ func Distribute(ctx context.Context, databaseURL string) error {
 	if err := checkCluster(ctx, conn); err != nil {
 		return err
 	}
-	if err := Prepare(ctx, conn); err != nil { // the roles need a login from now on
+	if err := Prepare(ctx, conn); err != nil { // from now on the roles need a login
 		return err
 	}
 	if err := becomeOwner(ctx, conn); err != nil {
@@ -62,7 +62,7 @@ func Distribute(ctx context.Context, databaseURL string) error {
 	return nil
 }
 
-// isDistributed reports whether the events are on the workers of a cluster.
+// isDistributed reports whether the table events is distributed over a Citus cluster.
 func isDistributed(ctx context.Context, conn *pgx.Conn) (is bool, err error) {
 	if err := conn.QueryRow(ctx, `select exists (select from pg_extension where extname = 'citus')`).Scan(&is); err != nil || !is {
 		return false, err
@@ -94,7 +94,7 @@ func checkCluster(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // spread distributes the tables. The rows of an empty ledger, its heads, are copied to their
-// workers; the local copies are removed.
+// workers, and the local copies are removed.
 func spread(ctx context.Context, tx pgx.Tx) error {
 	var done int
 	if err := tx.QueryRow(ctx, `select count(*) from pg_dist_partition where logicalrelid = any($1::regclass[])`, distributed).Scan(&done); err != nil {
@@ -132,7 +132,7 @@ func spread(ctx context.Context, tx pgx.Tx) error {
 }
 
 // balance moves the shards of an empty ledger so that every worker has its share of the
-// partitions. Citus balances the number of shards, most of which contain no partition.
+// partitions. Citus itself balances only the number of shards, most of which contain no partition.
 func balance(ctx context.Context, conn *pgx.Conn) error {
 	var begun bool
 	if err := conn.QueryRow(ctx, `select exists (select 1 from ledger_head where pos > 0)`).Scan(&begun); err != nil || begun {
@@ -176,7 +176,8 @@ type worker struct {
 	Port int
 }
 
-// piece is a shard of the head's table, with those of the other tables.
+// piece is a shard of the table ledger_head, together with the shards of the other tables for the
+// same partitions.
 type piece struct {
 	Shard      int64
 	Host       string
@@ -189,8 +190,8 @@ type move struct {
 	to    worker
 }
 
-// moves assigns each piece, those with the most partitions first, to the worker that has the
-// fewest partitions by then.
+// moves assigns each piece to the worker that has the fewest partitions so far, starting with the
+// pieces with the most partitions.
 func moves(workers []worker, pieces []piece) (list []move) {
 	held := make([]int, len(workers))
 	for _, p := range pieces {
@@ -208,9 +209,9 @@ func moves(workers []worker, pieces []piece) (list []move) {
 	return list
 }
 
-// shards returns the number of shards of the tables, which cannot change later. Citus assigns
-// partitions to shards by a hash of their number, so some share a shard unless there are more
-// shards than partitions. Each shard costs seven tables on a worker.
+// shards returns the number of shards for each table, which cannot change later. Citus assigns
+// partitions to shards by a hash of their number, so more shards than partitions make it less
+// likely that some share a shard. Each shard costs seven tables on a worker.
 func shards(partitions int) int {
 	if partitions == 1 {
 		return 1
@@ -246,9 +247,9 @@ func checkEmpty(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// teachPlanner gives the workers' planner the settings that the first migration gave the
-// coordinator's: the number of distinct values, and statistics of typical rows. Citus does not
-// propagate either to the shards.
+// teachPlanner gives the planner of each worker the settings that the first migration gave that of
+// the coordinator: the number of distinct values, and statistics of typical rows. Citus does not
+// copy either to the shards.
 func teachPlanner(ctx context.Context, conn *pgx.Conn) error {
 	var failed []string
 	rows, err := conn.Query(ctx, `select distinct result from run_command_on_shards('events', $$
@@ -265,7 +266,7 @@ func teachPlanner(ctx context.Context, conn *pgx.Conn) error {
 			return err
 		}
 		if err := checkEmpty(ctx, tx); err != nil {
-			if errors.Is(err, ErrBegun) { // the statistics are by now those of its own events
+			if errors.Is(err, ErrBegun) { // the statistics now come from the ledger's own events
 				return nil
 			}
 			return err

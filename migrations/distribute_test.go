@@ -16,14 +16,14 @@ func TestDistributeWantsACluster(t *testing.T) {
 	if err := migrations.Distribute(t.Context(), db.OwnerURL); !errors.Is(err, migrations.ErrNoCitus) {
 		t.Fatalf("got %v, want ErrNoCitus", err)
 	}
-	exec(t, db.URL, insertEvent) // the refusal has changed nothing
+	exec(t, db.URL, insertEvent) // insert an event after the refusal, which has changed nothing
 	if err := try(t, db.SuperURL, `delete from events`); err == nil {
 		t.Error("events can be deleted: the trigger is gone")
 	}
 }
 
-// The ledger's tables lie on the workers, each partition on one, and no row is left
-// behind on the coordinator; a second call changes nothing.
+// The ledger's tables are on the workers, each partition on one worker, and no row remains on the
+// coordinator. A second call changes nothing.
 func TestADistributedLedger(t *testing.T) {
 	ledgertest.Cluster(t)
 	db := ledgertest.New(t)
@@ -60,11 +60,12 @@ func TestADistributedLedger(t *testing.T) {
 	}
 }
 
-// undistribute brings an empty ledger back to the coordinator, in tables without comments.
+// undistribute moves an empty ledger back to the coordinator. The new tables have no comments.
 const undistribute = `select undistribute_table('events'), undistribute_table('subject_keys'), undistribute_table('checkpoints'),
 	undistribute_table('tree_head'), undistribute_table('tiles'), undistribute_table('ledger_head')`
 
-// What was appended before would stay behind on the coordinator, unseen.
+// A ledger with events cannot be distributed, because its rows would remain on the coordinator,
+// where queries do not see them.
 func TestDistributeRefusesALedgerThatHasBegun(t *testing.T) {
 	ledgertest.Cluster(t)
 	db := ledgertest.New(t)
@@ -78,8 +79,7 @@ func TestDistributeRefusesALedgerThatHasBegun(t *testing.T) {
 	}
 }
 
-// A ledger is distributed once and migrated often: a migration later than the first
-// reaches the pieces on the workers.
+// A migration after the first one reaches the shards on the workers.
 func TestMigrationsOfADistributedLedger(t *testing.T) {
 	ledgertest.Cluster(t)
 	db := ledgertest.New(t)
@@ -98,7 +98,7 @@ func TestMigrationsOfADistributedLedger(t *testing.T) {
 	}
 }
 
-// What the first migration says about statistics reaches the pieces on the workers.
+// The statistics of the first migration reach the shards on the workers.
 func TestStatisticsOfADistributedLedger(t *testing.T) {
 	ledgertest.Cluster(t)
 	db := ledgertest.New(t)
@@ -119,7 +119,7 @@ func TestDownRefusesADistributedLedger(t *testing.T) {
 	}
 }
 
-// value is the one that a query returns.
+// value runs a query and returns its single value.
 func value[T any](t *testing.T, url, query string) (v T) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)

@@ -8,8 +8,8 @@ import (
 	"github.com/golang-migrate/migrate/v4"
 )
 
-// To brings the schema to a migration of this program and more of a test's own, whatever
-// the ledger holds and wherever it is.
+// To migrates the schema to a version of this program's migrations and more, even if the ledger
+// has events or is distributed.
 func To(ctx context.Context, databaseURL string, more fstest.MapFS, version uint) error {
 	conn, err := connect(ctx, databaseURL)
 	if err != nil {
@@ -17,7 +17,7 @@ func To(ctx context.Context, databaseURL string, more fstest.MapFS, version uint
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	all := fstest.MapFS{}
-	names, _ := fs.Glob(files, "*.sql") // the pattern is well-formed
+	names, _ := fs.Glob(files, "*.sql") // cannot fail: the pattern is well-formed
 	for _, name := range names {
 		text, _ := files.ReadFile(name)
 		all[name] = &fstest.MapFile{Data: text}

@@ -1,22 +1,21 @@
-// Package migrations holds the ledger's schema as numbered SQL, up and down, and migrates
+// Package migrations contains the ledger's schema as numbered SQL files, up and down, and migrates
 // databases to it.
 //
-// NNNN_name.up.sql and NNNN_name.down.sql are applied by golang-migrate, which stores the
-// version of the schema in public.schema_migrations. Every file is one transaction. A later
-// file than the first must change the tables that Distribute distributes in a do block, because
-// Citus sends the text in which a statement arrived to its workers, and these accept one
-// statement at a time. The tables are in schema public and belong to the role
-// countersign_owner, which Up uses. The service uses countersign_app, which may append events
-// and cannot change them.
+// golang-migrate applies NNNN_name.up.sql and NNNN_name.down.sql, and stores the version of the
+// schema in public.schema_migrations. Every file is one transaction. After the first file, changes
+// of the tables that Distribute distributes must be in a do block: Citus sends the text of a whole
+// query string to its workers, and these accept one statement at a time. The tables are in the
+// schema public and belong to the role countersign_owner, which Up uses. The service uses
+// countersign_app, which may append events but not change them.
 //
-// Until version 1.0.0 is released the first file is edited in place, and a database
-// that another text of it made is refused (ErrAnotherBeginning).
+// Until version 1.0.0 is released the first file is edited in place. A database that was made with
+// another text of this file is refused (ErrAnotherBeginning).
 //
-// readmodels/NAME.sql are the tables of one projection, which the service itself creates and
-// rebuilds in schema readmodels. Read models are rebuilt, never migrated.
+// readmodels/NAME.sql contains the tables of one projection. The service itself creates and
+// rebuilds them in the schema readmodels. Read models are never migrated but rebuilt.
 //
-// After Up a database is ready: it has its two roles (see Prepare), the latest schema, and the
-// head of each partition with the ledger's origin.
+// After Up a database has its two roles (see Prepare), the latest schema, and the head of each
+// partition with the ledger's origin.
 package migrations
 
 import (
@@ -44,11 +43,11 @@ var files embed.FS
 //go:embed all:readmodels
 var readModels embed.FS
 
-// ErrHoldsEvents is returned by Down for a ledger with events.
+// ErrHoldsEvents is the error of Down for a ledger with events.
 var ErrHoldsEvents = errors.New("the ledger holds events; a down migration would delete them")
 
-// ReadModel returns the statements that create the tables of one projection. They name no
-// schema: the caller sets search_path to readmodels or to a scratch schema.
+// ReadModel returns the statements that create the tables of one projection. They name no schema:
+// the caller must set search_path to readmodels or to a scratch schema.
 func ReadModel(name string) (string, error) {
 	b, err := readModels.ReadFile("readmodels/" + name + ".sql")
 	if err != nil {
@@ -57,9 +56,9 @@ func ReadModel(name string) (string, error) {
 	return string(b), nil
 }
 
-// ReadModels names the projections that have a file, sorted.
+// ReadModels lists the projections that have a file, sorted by name.
 func ReadModels() []string {
-	paths, _ := fs.Glob(readModels, "readmodels/*.sql") // the pattern is well-formed
+	paths, _ := fs.Glob(readModels, "readmodels/*.sql") // cannot fail: the pattern is well-formed
 	names := make([]string, len(paths))
 	for i, path := range paths {
 		names[i] = strings.TrimSuffix(strings.TrimPrefix(path, "readmodels/"), ".sql")
@@ -69,7 +68,7 @@ func ReadModels() []string {
 
 // Latest returns the version of the newest migration in this program.
 func Latest() uint {
-	paths, _ := fs.Glob(files, "*.up.sql") // the pattern is well-formed
+	paths, _ := fs.Glob(files, "*.up.sql") // cannot fail: the pattern is well-formed
 	var latest uint
 	for _, path := range paths {
 		digits, _, _ := strings.Cut(path, "_")
@@ -80,11 +79,11 @@ func Latest() uint {
 	return latest
 }
 
-// Hash returns the SHA-256, in 64 hex digits, of everything that Up and Distribute do to an
-// empty database: two programs with the same hash create the same schema.
+// Hash returns the SHA-256 in hex of everything that Up and Distribute do to an empty database.
+// Two programs with the same hash create the same schema.
 func Hash() string {
 	h := sha256.New()
-	paths, _ := fs.Glob(files, "*.sql") // sorted
+	paths, _ := fs.Glob(files, "*.sql") // Glob returns the names sorted
 	for _, path := range paths {
 		text, _ := files.ReadFile(path)
 		fmt.Fprintf(h, "%s %d\n%s", path, len(text), text)
@@ -96,18 +95,18 @@ func Hash() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Up prepares the roles, applies missing migrations and, the first time, writes the head of
-// each partition with the ledger's origin: origin + "/0" and so on. An empty origin means the
-// existing one, or countersign.local/ with a new ULID. It is an error if the database has
-// another origin, which cannot change, was migrated by a newer program, or has another first
-// migration (ErrAnotherBeginning). The login must be, or be able to become, countersign_owner.
-// If there is nothing to do, Up takes a few milliseconds.
+// Up prepares the roles, applies missing migrations and, the first time, writes the head of each
+// partition with its origin: origin + "/0" and so on. An empty origin means the existing one, or
+// countersign.local/ with a new ULID. Up returns an error if the database has another origin,
+// which cannot change, was migrated by a newer program, or has another first migration
+// (ErrAnotherBeginning). The login must be, or be able to become, countersign_owner. If there is
+// nothing to do, Up takes a few milliseconds.
 func Up(ctx context.Context, databaseURL, origin string) error {
 	return UpPartitioned(ctx, databaseURL, origin, 0)
 }
 
-// UpPartitioned is Up for a ledger with a number of partitions; 0 means the existing number, or
-// one. A number other than that of a ledger with events is an error.
+// UpPartitioned does the same as Up for a ledger with this number of partitions; 0 means the
+// existing number, or one. If the ledger has events, another number is an error.
 func UpPartitioned(ctx context.Context, databaseURL, origin string, partitions int) error {
 	if err := checkOrigin(origin); err != nil {
 		return err
@@ -132,8 +131,8 @@ func UpPartitioned(ctx context.Context, databaseURL, origin string, partitions i
 	return initialise(ctx, conn, origin, partitions)
 }
 
-// Down undoes the last migration. It returns ErrHoldsEvents if there is an event, and
-// ErrDistributed on a Citus cluster.
+// Down undoes the last migration. It returns ErrHoldsEvents if the ledger has events, and
+// ErrDistributed if it is distributed over a Citus cluster.
 func Down(ctx context.Context, databaseURL string) error {
 	conn, err := connect(ctx, databaseURL)
 	if err != nil {
@@ -164,9 +163,9 @@ func Down(ctx context.Context, databaseURL string) error {
 	return nil
 }
 
-// Status reports the version of the database (0 for none), the latest version of this program,
-// and whether the last migration stopped half-way. It changes nothing and needs only the right
-// to read, so countersign_app may call it. For a database with another first migration it
+// Status returns the version of the database (0 if it has none), the latest version of this
+// program, and whether the last migration failed half-way. It changes nothing and needs only the
+// right to read, so countersign_app may call it. For a database with another first migration it
 // returns ErrAnotherBeginning.
 func Status(ctx context.Context, databaseURL string) (current, latest uint, dirty bool, err error) {
 	conn, err := connect(ctx, databaseURL)
@@ -189,8 +188,8 @@ func Status(ctx context.Context, databaseURL string) (current, latest uint, dirt
 	return uint(max(version, 0)), Latest(), dirty, nil
 }
 
-// Force records a version without running anything, after a failed migration was repaired by
-// hand. Version 0 means none.
+// Force records a version without running a migration, after a failed migration was repaired by
+// hand. Version 0 means no version.
 func Force(ctx context.Context, databaseURL string, version uint) error {
 	if version > Latest() {
 		return fmt.Errorf("force %d: the latest version is %d", version, Latest())
@@ -220,7 +219,7 @@ func connect(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The files name no schema, and a login may have its own search_path.
+	// The files name no schema, and the login may have another search_path.
 	config.RuntimeParams["search_path"] = "public"
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
@@ -232,7 +231,7 @@ func connect(ctx context.Context, databaseURL string) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// run calls action with a migrator of the files, which works as countersign_owner on its own
+// run calls action with a migrator for files, which works as countersign_owner on its own
 // connection to the database.
 func run(ctx context.Context, config *pgx.ConnConfig, files fs.FS, action func(*migrate.Migrate) error) (err error) {
 	source, err := readNumbered(files)
@@ -255,7 +254,7 @@ func run(ctx context.Context, config *pgx.ConnConfig, files fs.FS, action func(*
 	}
 	var failed database.Error
 	if errors.As(err, &failed) {
-		return failed.OrigErr // without the file, which failed would repeat in full
+		return failed.OrigErr // the text of failed would repeat the whole file
 	}
 	return err
 }
@@ -269,8 +268,8 @@ func holdsEvents(ctx context.Context, conn *pgx.Conn) (held bool, err error) {
 	return held, err
 }
 
-// checkOrigin requires an origin that fits the first line of a checkpoint and a key name: no
-// white space, no plus, no scheme.
+// checkOrigin checks that an origin can be the first line of a checkpoint and the name of a key:
+// no white space, no plus sign, no scheme.
 func checkOrigin(origin string) error {
 	switch {
 	case origin == "":

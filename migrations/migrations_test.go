@@ -43,7 +43,7 @@ func TestUpAndDownBothWays(t *testing.T) {
 	}
 }
 
-// second is a migration as a later release may bring it.
+// second is an example of a later release's migration.
 var second = fstest.MapFS{
 	"0002_second.up.sql": {Data: []byte(`begin;
 do $$
@@ -55,7 +55,7 @@ commit;`)},
 	"0002_second.down.sql": {Data: []byte(`drop index events_second;`)},
 }
 
-// A later release's migrations are applied to a ledger with events, and reversible.
+// A later release's migration can be applied to a ledger with events and can be undone.
 func TestASecondMigration(t *testing.T) {
 	ledgertest.Plain(t)
 	db := ledgertest.New(t)
@@ -68,7 +68,7 @@ func TestASecondMigration(t *testing.T) {
 			t.Errorf("at %d the schema is that of %s", want, got)
 		}
 	}
-	// The program before that release says so, and leaves the ledger alone.
+	// The older program reports the newer version and does not change the ledger.
 	if current, latest, _, err := migrations.Status(t.Context(), db.URL); current != 2 || latest != 1 || err != nil {
 		t.Errorf("at %d, latest %d, %v", current, latest, err)
 	}
@@ -77,8 +77,8 @@ func TestASecondMigration(t *testing.T) {
 	}
 }
 
-// A database that another first migration made is refused by everything that migrates,
-// with a text that says what to do. It is left as it was.
+// All functions that migrate refuse a database with another first migration. The error says what
+// to do, and the database stays unchanged.
 func TestADatabaseWithAnotherBeginningIsRefused(t *testing.T) {
 	for name, change := range map[string]string{
 		"an earlier program":         `comment on table ledger_head is null; update schema_migrations set version = 11`,
@@ -118,7 +118,7 @@ func TestDownRefusesALedgerWithEvents(t *testing.T) {
 	}
 }
 
-// downAll takes every migration back.
+// downAll undoes every migration.
 func downAll(t *testing.T, url string) {
 	t.Helper()
 	for range migrations.Latest() {

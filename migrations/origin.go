@@ -29,10 +29,10 @@ func Genesis(origin, tenant string) [sha256.Size]byte {
 	return sha256.Sum256(b)
 }
 
-// initialise writes the head and the head of the empty tree of each partition if they do not
-// exist, and checks that origin and number of partitions are the requested ones. Neither can
-// change later; the number can change while nothing is appended. partitions 0 means the
-// existing number, or one.
+// initialise writes the head, and the head of the empty tree, of each partition if they do not
+// exist. It checks that origin and number of partitions are the requested ones. Neither can change
+// later, but partitions can be added until the first event. partitions 0 means the existing
+// number, or one.
 func initialise(ctx context.Context, conn *pgx.Conn, origin string, partitions int) error {
 	wanted := origin
 	if origin == "" {
@@ -54,7 +54,7 @@ func initialise(ctx context.Context, conn *pgx.Conn, origin string, partitions i
 			if err := addHeads(ctx, tx, origin, stored.n, max(partitions, 1)); err != nil {
 				return err
 			}
-			if stored, err = readHeads(ctx, tx); err == nil { // another program may have been faster
+			if stored, err = readHeads(ctx, tx); err == nil { // read again, because another program may have been faster
 				origin = strings.TrimSuffix(stored.origin, "/0")
 			}
 		}
@@ -72,7 +72,7 @@ func initialise(ctx context.Context, conn *pgx.Conn, origin string, partitions i
 	return nil
 }
 
-// ledgerHeads is the combined content of the head rows.
+// ledgerHeads summarizes the head rows.
 type ledgerHeads struct {
 	n      int
 	origin string // origin of partition 0
@@ -85,7 +85,7 @@ func readHeads(ctx context.Context, tx pgx.Tx) (h ledgerHeads, err error) {
 	return h, err
 }
 
-// addHeads creates the partitions from number from to number to-1.
+// addHeads creates the partitions with the numbers from to to-1.
 func addHeads(ctx context.Context, tx pgx.Tx, origin string, from, to int) error {
 	emptyRoot := sha256.Sum256(nil)
 	for p := from; p < to; p++ {

@@ -16,9 +16,9 @@ const (
 	AppRole   = "countersign_app"
 )
 
-// want is a requirement of the roles: a condition, and the statement that satisfies it. If a
-// role does not exist the condition is null, which counts as not satisfied. {db} and {login}
-// are the quoted names of the database and of the login.
+// want is a requirement on the roles: a condition, and the statement that satisfies it. If a role
+// does not exist the condition is null, which counts as not satisfied. {db} and {login} are
+// replaced by the quoted names of the database and of the login.
 type want struct{ condition, statement string }
 
 var wants = []want{
@@ -26,7 +26,7 @@ var wants = []want{
 		`create role countersign_owner nologin`},
 	{`to_regrole('countersign_app') is not null`,
 		`create role countersign_app nologin`},
-	// The owner creates and drops the service's schema of read models.
+	// The owner creates and drops the schema of read models, which belongs to the service's role.
 	{`pg_has_role(to_regrole('countersign_owner'), to_regrole('countersign_app'), 'member')`,
 		`grant countersign_app to countersign_owner`},
 	{`pg_has_role(session_user, to_regrole('countersign_owner'), 'member')`,
@@ -34,7 +34,7 @@ var wants = []want{
 	{`has_database_privilege(to_regrole('countersign_owner'), current_database(), 'create')
 	  and has_database_privilege(to_regrole('countersign_owner'), current_database(), 'connect')`,
 		`grant connect, create on database {db} to countersign_owner`},
-	// A projection is rebuilt in a scratch schema, which the service creates.
+	// The service rebuilds a projection in a scratch schema that it creates.
 	{`has_database_privilege(to_regrole('countersign_app'), current_database(), 'create')
 	  and has_database_privilege(to_regrole('countersign_app'), current_database(), 'connect')`,
 		`grant connect, create on database {db} to countersign_app`},
@@ -50,18 +50,19 @@ var wants = []want{
 		`alter role countersign_owner login`},
 	{onCitus + `(select rolcanlogin from pg_roles where rolname = 'countersign_app')`,
 		`alter role countersign_app login`},
-	// The settings of the service's sessions (package ledger) do not reach the workers;
-	// settings of the role do.
+	// The session settings of the service (package ledger) do not reach the workers; settings of
+	// the role do.
 	{onCitus + `(select rolconfig @> '{enable_seqscan=off,enable_bitmapscan=off}' from pg_roles where rolname = 'countersign_app')`,
 		`alter role countersign_app set enable_seqscan = off; alter role countersign_app set enable_bitmapscan = off`},
 }
 
-// onCitus begins a condition that applies only to databases with Citus.
+// onCitus is the start of a condition that applies only to databases with Citus.
 const onCitus = `not exists (select from pg_extension where extname = 'citus') or `
 
-// Prepare creates the two roles and gives them the necessary rights in the database of conn. It
-// leaves existing ones as they are, so it may be called at every start. If the login lacks the
-// rights for that, it changes nothing, and the error lists the statements for an administrator.
+// Prepare creates the two roles and grants them the necessary rights in the database of conn. It
+// keeps existing roles and rights, so it may be called at every start. If the login lacks the
+// rights for that, Prepare changes nothing, and its error lists the statements for an
+// administrator.
 func Prepare(ctx context.Context, conn *pgx.Conn) error {
 	var err error
 	for range prepareTries {
@@ -112,8 +113,8 @@ func missingStatements(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	return missing, nil
 }
 
-// supply runs the statements in one transaction and returns errNotGranted if they had no
-// effect: a grant by a login without the right to it only causes a warning.
+// supply runs the statements in one transaction. It returns errNotGranted if they had no effect,
+// because a grant without the right to it only causes a warning.
 func supply(ctx context.Context, conn *pgx.Conn, statements []string) error {
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		for _, statement := range statements {

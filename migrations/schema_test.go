@@ -22,7 +22,7 @@ import (
 	"github.com/countersign/countersign/migrations"
 )
 
-// code is the SQLSTATE of an error; empty for none.
+// code returns the SQLSTATE of an error, or an empty text for nil.
 func code(t *testing.T, err error) string {
 	t.Helper()
 	var pg *pgconn.PgError
@@ -37,12 +37,12 @@ func code(t *testing.T, err error) string {
 
 const (
 	forbidden = "42501"
-	violates  = "23514" // a check
+	violates  = "23514" // a check constraint
 	duplicate = "23505"
 	isNull    = "23502"
 )
 
-// TestGenesis has the worked example of the ledger's documentation.
+// TestGenesis checks the worked example of package ledger.
 func TestGenesis(t *testing.T) {
 	got := migrations.Genesis("ledger.example.com/countersign/0", "org_01JD3Z8W5T0000000000000000")
 	if hex.EncodeToString(got[:]) != "df0975c0c960b4f593cbe938dd4069d13ca2424d2932ce0f140816b9c1555b5d" {
@@ -144,8 +144,8 @@ func TestRightsOfTheService(t *testing.T) {
 	}
 }
 
-// row is a table's valid row, column by column, as SQL; each check is tried by
-// changing one of them.
+// row is a valid row of a table, with its values as SQL. Each check constraint is tested by
+// changing one value.
 type row struct{ columns, values []string }
 
 func rowOf(pairs ...string) row {
@@ -189,7 +189,7 @@ func TestChecks(t *testing.T) {
 	db := ledgertest.New(t)
 	const short, long = `'\x00'::bytea`, `sha256('x') || '\x00'::bytea`
 	refused := map[string]map[string][]string{
-		"ledger_head": {}, "events": {}, // have no checks; verification finds what these would refuse
+		"ledger_head": {}, "events": {}, // these tables have no constraints; verification finds the wrong values
 		"tiles":                 {"p": {"-1"}, "level": {"-1"}, "n": {"-1"}, "data": {"''", long, "convert_to(repeat('x', 8224), 'UTF8')"}},
 		"tree_head":             {"p": {"-1"}, "size": {"-1"}, "root": {short, long}, "edge": {short}},
 		"checkpoints":           {"p": {"-1"}, "size": {"-1"}, "root": {short, long}, "note": {"''"}},
@@ -226,7 +226,7 @@ func TestChecks(t *testing.T) {
 			t.Errorf("a valid row of %s: %q", table, got)
 		}
 	}
-	// Both absent, and both emptied, are valid.
+	// Rows in which both values are missing or both are empty are valid.
 	for table, changes := range map[string]map[string]string{
 		"events":       {"idem_key": "null", "content_hash": "null", "payload": "convert_to(repeat('x', 2097152), 'UTF8')", "more": "63"},
 		"subject_keys": {"subject_ref": "''", "kek_id": "''", "wrapped_key": "''", "destroyed_us": "1"},
@@ -237,7 +237,7 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// No number in a series is given twice.
+// A number in a series cannot be used twice.
 func TestNumbersOfSeries(t *testing.T) {
 	db := ledgertest.New(t)
 	conn := connect(t, db.SuperURL)
@@ -277,7 +277,7 @@ func TestNumbersOfSeries(t *testing.T) {
 func TestKeys(t *testing.T) {
 	db := ledgertest.New(t)
 	conn := connect(t, db.SuperURL)
-	// Each second row shares exactly one key with the first.
+	// Each second row conflicts with the first in exactly one key.
 	events := []map[string]string{
 		{"tseq": "2", "version": "2", "idem_key": "sha256('k2')"},               // (p, pos)
 		{"pos": "2", "version": "2", "idem_key": "sha256('k2')"},                // (p, tenant, tseq)
@@ -349,14 +349,14 @@ func TestForceAndDirty(t *testing.T) {
 		t.Errorf("after force 0: %d, %v, %v", current, dirty, err)
 	}
 	if err := migrations.Up(ctx, db.OwnerURL, ""); err == nil || strings.Contains(err.Error(), "create table") {
-		t.Errorf("up over the tables that are there: %v", err) // short, without the file
+		t.Errorf("up over the tables that are there: %v", err) // the error must be short and must not repeat the file
 	}
 	if err := migrations.Force(ctx, db.OwnerURL, migrations.Latest()+1); err == nil {
 		t.Error("forced to a migration that does not exist")
 	}
 }
 
-// bare makes an empty database that the login owns, and returns its URL.
+// bare creates an empty database that the login owns, and returns its URL.
 func bare(t *testing.T, db *ledgertest.DB, login, rights string) string {
 	t.Helper()
 	u, err := url.Parse(db.SuperURL)
@@ -366,7 +366,7 @@ func bare(t *testing.T, db *ledgertest.DB, login, rights string) string {
 	name := strings.TrimPrefix(u.Path, "/") + "_bare"
 	exec(t, db.SuperURL, "create role "+login+" login "+rights)
 	exec(t, db.SuperURL, "create database "+name+" owner "+login)
-	t.Cleanup(func() { // before db itself is dropped
+	t.Cleanup(func() { // runs before db itself is dropped
 		conn, err := pgx.Connect(context.Background(), db.SuperURL)
 		if err != nil {
 			t.Error(err)
@@ -398,7 +398,7 @@ func TestLoginThatMayNotPrepareGetsTheStatements(t *testing.T) {
 	name := strings.TrimPrefix(mustURL(t, u).Path, "/")
 	want := "  grant countersign_app to countersign_owner;\n"
 	if strings.Contains(list, "countersign_app to countersign_owner") {
-		list = strings.Replace(list, want, "", 1) // there, unless another test's template has brought it
+		list = strings.Replace(list, want, "", 1) // listed only if no earlier test on this server has granted it
 	}
 	want = "  grant countersign_owner to " + login + ";\n" +
 		"  grant connect, create on database " + name + " to countersign_owner;\n" +
@@ -410,7 +410,7 @@ func TestLoginThatMayNotPrepareGetsTheStatements(t *testing.T) {
 	if left := tables(t, asSuper(t, u)); left != 0 {
 		t.Errorf("%d tables were made all the same", left)
 	}
-	for statement := range strings.SplitSeq(want, ";") { // an administrator runs them
+	for statement := range strings.SplitSeq(want, ";") { // run the statements as an administrator would
 		exec(t, asSuper(t, u), statement)
 	}
 	if err := migrations.Up(t.Context(), u, ledgertest.Origin); err != nil {
@@ -468,7 +468,7 @@ func mustURL(t *testing.T, s string) *url.URL {
 	return u
 }
 
-// asSuper is the same database as superuser.
+// asSuper returns the URL of the same database for the superuser.
 func asSuper(t *testing.T, s string) string {
 	t.Helper()
 	u := mustURL(t, s)
@@ -488,7 +488,7 @@ func connect(t *testing.T, url string) *pgx.Conn {
 	return conn
 }
 
-// tryIn runs statements in a transaction that never happened.
+// tryIn runs statements in a transaction that is always rolled back.
 func tryIn(t *testing.T, conn *pgx.Conn, statements string) error {
 	t.Helper()
 	_, err := conn.PgConn().Exec(t.Context(), "begin; "+statements).ReadAll()
@@ -506,19 +506,19 @@ func ask(t *testing.T, url, query string) (answer string) {
 	return answer
 }
 
-// TestUpMakesMissingRoles needs a server without the roles, so one of its own.
+// TestUpMakesMissingRoles starts a separate server, because it needs one without the roles.
 func TestUpMakesMissingRoles(t *testing.T) {
-	ledgertest.New(t) // skips where there is no PostgreSQL
+	ledgertest.New(t) // skips the test if there is no PostgreSQL
 	dir, err := os.MkdirTemp("", "migrations-")
 	if err == nil {
-		err = os.Chmod(dir, 0o755) // the server's user passes through
+		err = os.Chmod(dir, 0o755) // the server's user must be able to enter it
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
 	s, err := localpg.Start(t.Context(), localpg.Options{DataDir: filepath.Join(dir, "data"), Settings: []string{"fsync=off",
-		"hba_file=" + filepath.Join(dir, "data", "pg", "pg_hba.conf")}}) // for the roles of this test
+		"hba_file=" + filepath.Join(dir, "data", "pg", "pg_hba.conf")}}) // lets the roles of this test log in
 	if err != nil {
 		t.Fatal(err)
 	}

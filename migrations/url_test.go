@@ -8,7 +8,8 @@ import (
 	"github.com/countersign/countersign/migrations"
 )
 
-// Whatever is wrong with a connection string, no error repeats any of its password.
+// No error about a connection string repeats any part of its password, whatever is wrong with the
+// string.
 func TestNoErrorRepeatsAPassword(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 )
 
-// access is the read model of who had access to an organization and its records.
+// access is the read model of accesses to an organization and its records.
 var access = projection{
 	name:    "access",
 	tables:  []string{"access"},
@@ -25,14 +25,14 @@ func applyAccess(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 	return err
 }
 
-// AccessFilter selects entries of the access history. The zero value selects all.
+// AccessFilter selects entries of the access history. The zero value selects all entries.
 type AccessFilter struct {
-	From, To time.Time // zero: not limited
-	Types    []string  // types of events; nil: every type of the history
-	Before   int64     // sequence below which the list continues; 0: begins with the newest
+	From, To time.Time // From is in the period, To is not; zero means no limit
+	Types    []string  // event types; nil means every type in the history
+	Before   int64     // sequence before which the list continues; 0 starts with the newest entry
 }
 
-// AccessRow is an entry of the access history. The rest of it is in the event.
+// AccessRow is an entry of the access history. Its event has the details.
 type AccessRow struct {
 	Sequence int64
 	Type     string
@@ -40,7 +40,7 @@ type AccessRow struct {
 	At       time.Time
 }
 
-// Access lists the access history of a tenant, newest first. It waits until everything appended
+// Access lists the access history of a tenant, newest first. It waits until every event appended
 // before the call is visible, or returns ErrBehind.
 func (p *Projections) Access(ctx context.Context, tenant string, f AccessFilter, limit int) ([]AccessRow, error) {
 	if err := p.wait(ctx, access.name, tenant, ""); err != nil {

@@ -15,14 +15,13 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// newApp is a program on a ledger of its own that can sign and seal; nothing follows
-// it yet.
+// newApp creates an app on a new ledger that can sign and encrypt. No projection runs yet.
 func newApp(t *testing.T) (*commands.App, *ledgertest.DB) {
 	t.Helper()
 	return appOn(t, ledgertest.New(t))
 }
 
-// appOn is an app on a database.
+// appOn creates an app on a database.
 func appOn(t *testing.T, db *ledgertest.DB) (*commands.App, *ledgertest.DB) {
 	t.Helper()
 	l, err := ledger.Open(t.Context(), db.URL, ledger.Options{Log: slog.New(slog.DiscardHandler)})
@@ -44,14 +43,14 @@ func appOn(t *testing.T, db *ledgertest.DB) (*commands.App, *ledgertest.DB) {
 	return a, db
 }
 
-// start begins to follow a ledger; the test's end ends it.
+// start starts the projections of a ledger until the test ends.
 func start(t *testing.T, l *ledger.Ledger) *projections.Projections {
 	t.Helper()
 	p, err := projections.Start(t.Context(), l, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Patience = time.Minute // however busy the machine is
+	p.Patience = time.Minute // long enough for a busy machine
 	t.Cleanup(p.Close)
 	return p
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/countersign/countersign/migrations"
 )
 
-// TablesByName returns the tables of each read model, for tests outside of the package.
+// TablesByName returns the tables of each read model, for tests outside of this package.
 func TablesByName() map[string][]string {
 	tables := map[string][]string{}
 	for _, p := range all {
@@ -17,8 +17,8 @@ func TablesByName() map[string][]string {
 	return tables
 }
 
-// TestEveryReadModelIsShown asks that the table of events and the list of read models name
-// each other: a type whose row names no read model of ours would be shown nowhere.
+// TestEveryReadModelIsShown checks that the declarations of events and the list of read models
+// match, so that no type of event names an unknown read model.
 func TestEveryReadModelIsShown(t *testing.T) {
 	t.Parallel()
 	names := []string{webhooks.name}

@@ -7,31 +7,32 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The list of decisions is a query on the history. Personal values and values without a column
-// are compared by the caller after it opened the records, because an agent's name is stored
-// only encrypted.
+// The list of decisions is a query on the history. The caller opens the records and filters by
+// personal members and by members without a column, because an agent's name is stored only
+// encrypted.
 
-// DecisionRow is a row of the history about a decision, in addition to its record.
+// DecisionRow contains the columns of a decision in the history. The caller reads the record
+// itself.
 type DecisionRow struct {
 	Sequence    int64
 	DecisionID  string
-	Verdict     *string // the verdict of a person
+	Verdict     *string // verdict of a person; nil if there is none
 	ReceiptID   *string
 	Outcome     *string
 	Conformance *string
 	Alerts      []string
 }
 
-// DecisionFilter selects decisions; an empty member selects all.
+// DecisionFilter selects decisions. An empty member does not restrict them.
 type DecisionFilter struct {
-	Actors      []string // nil: of every actor
+	Actors      []string // actors who caused the decision; nil means every actor
 	Decision    string
-	Conformance string // of the receipt; "none": decisions without a receipt
-	Below       int64  // a sequence, as SequenceOf reads it from a cursor
+	Conformance string // conformance of the receipt; "none" selects decisions without a receipt
+	Below       int64  // sequence before which the list continues, as SequenceOf returns it
 }
 
-// Decisions lists decisions of a tenant, newest first. It waits until everything appended
-// before the call is visible, or returns ErrBehind.
+// Decisions lists decisions of a tenant, newest first. It waits until every event appended before
+// the call is visible, or returns ErrBehind.
 func (p *Projections) Decisions(ctx context.Context, tenant string, f DecisionFilter, limit int) ([]DecisionRow, error) {
 	if err := p.wait(ctx, history.name, tenant, ""); err != nil {
 		return nil, err
@@ -54,12 +55,12 @@ func (p *Projections) Decisions(ctx context.Context, tenant string, f DecisionFi
 		order by h.sequence desc limit $6`, tenant, f.Below, f.Actors, f.Decision, f.Conformance, limit)
 }
 
-// Cursor returns the cursor with which a list continues below a sequence.
+// Cursor returns the cursor of a list that continues before a sequence.
 func Cursor(sequence int64) string { return cursorOf(sequence) }
 
-// SequenceOf returns the sequence below which a list continues for a cursor. Without a cursor
-// it begins with the newest. ok is false for a cursor that no page returned.
+// SequenceOf returns the sequence before which a list continues. An empty cursor starts with the
+// newest entry. ok is false for a cursor that no page has returned.
 func SequenceOf(cursor string) (before int64, ok bool) { return sequenceOf(cursor) }
 
-// WrongCursor is the warning about a cursor that no page returned.
+// WrongCursor is the warning about a cursor that no page has returned.
 const WrongCursor = wrongCursor

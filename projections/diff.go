@@ -14,28 +14,29 @@ import (
 	"github.com/countersign/countersign/ledger"
 )
 
-// Difference is a row that differs between the live read model and the replayed one.
+// Difference is a row that differs between the read model in use and the replayed one.
 type Difference struct {
 	Table string `json:"table"`
-	Key   string `json:"key"`  // the primary key, as columns and values
+	Key   string `json:"key"`  // primary key of the row, as columns and values
 	What  string `json:"what"` // "only live", "only replayed" or "different"
 }
 
 // Compared is the result of a comparison.
 type Compared struct {
 	Name        string       `json:"name"`
-	Position    int64        `json:"position"` // position up to which both have read; the sum if there are several partitions
-	Rows        int64        `json:"rows"`     // rows of the live read model
+	Position    int64        `json:"position"` // position to which both were compared; the sum if there are several partitions
+	Rows        int64        `json:"rows"`     // number of rows in the read model in use
 	Differences []Difference `json:"differences"`
-	More        bool         `json:"more"` // there are more differences than listed
+	More        bool         `json:"more"` // there are more differences than Differences lists
 }
 
-// maxDifferences is the number of listed differences; one wrong event can change every row.
+// maxDifferences is the largest number of listed differences. One wrong event can change every
+// row.
 const maxDifferences = 100
 
-// Diff replays a read model from the first event in a scratch schema and compares it with the
-// live one, row by row. During the comparison the live one does not advance; queries continue.
-// Expired rows are left out, because the live one has already deleted some of them.
+// Diff replays a read model from the first event in a scratch schema and compares it with the one
+// in use, row by row. During the comparison the read model in use does not advance, but queries
+// continue. Expired rows are not compared, because some of them are already deleted.
 func Diff(ctx context.Context, l *ledger.Ledger, log *slog.Logger, name string) (c Compared, err error) {
 	at := slices.IndexFunc(all, func(p projection) bool { return p.name == name && len(p.tables) > 0 })
 	if at < 0 {
@@ -82,7 +83,7 @@ func Diff(ctx context.Context, l *ledger.Ledger, log *slog.Logger, name string) 
 	return c, err
 }
 
-// exactly applies events up to a position and none after it.
+// exactly applies the events up to and including a position.
 func (r *run) exactly(ctx context.Context, to int64) error {
 	for {
 		at, err := r.checkpoint(ctx)
@@ -110,7 +111,7 @@ func (m *model) remove(ctx context.Context) error {
 	return errors.Join(err, err2, err3)
 }
 
-// table compares one table by its primary key.
+// table compares one table row by row, matching rows by their primary key.
 func (c *Compared) table(ctx context.Context, tx pgx.Tx, live, scratch, table string) error {
 	rows, err := tx.Query(ctx, `select a.attname, coalesce(a.attnum = any(i.indkey), false) from pg_attribute a left join pg_index i on i.indrelid = a.attrelid and i.indisprimary
 		where a.attrelid = ($1 || '.' || $2)::regclass and a.attnum > 0 and not a.attisdropped order by a.attnum`, live, table)
@@ -162,8 +163,8 @@ func (c *Compared) table(ctx context.Context, tx pgx.Tx, live, scratch, table st
 	return err
 }
 
-// At builds every read model as of a position of each partition, in the schema
-// replay_<position>. The caller must drop the schema.
+// At builds every read model as of a position of each partition, in the schema replay_<position>.
+// The caller must drop the schema.
 func At(ctx context.Context, l *ledger.Ledger, log *slog.Logger, positions []int64) (schema string, err error) {
 	if len(positions) != len(l.Partitions()) {
 		return "", fmt.Errorf("give a position for each of the %d partitions", len(l.Partitions()))
@@ -172,7 +173,7 @@ func At(ctx context.Context, l *ledger.Ledger, log *slog.Logger, positions []int
 	for _, position := range positions {
 		schema += fmt.Sprintf("_%d", position)
 	}
-	if len(positions) > 1 { // a name has at most 63 bytes
+	if len(positions) > 1 { // names in PostgreSQL have at most 63 bytes
 		sum := sha256.Sum256([]byte(schema))
 		schema = fmt.Sprintf("replay_%x", sum[:8])
 	}

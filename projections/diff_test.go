@@ -19,8 +19,8 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// derivedApp is a small ledger with rows in every read model, whose projections have
-// ended: nothing repairs what a test changes.
+// derivedApp returns a small ledger with rows in every read model. Its projections are stopped, so
+// nothing repairs the changes of a test.
 func derivedApp(t *testing.T) (*ledger.Ledger, *ledgertest.DB) {
 	a, db := newApp(t)
 	l, ctx := a.Ledger, t.Context()
@@ -74,7 +74,7 @@ func derivedApp(t *testing.T) (*ledger.Ledger, *ledgertest.DB) {
 	happens("workflow/"+workflow, events.TypeWorkflowCompleted, events.WorkflowCompleted{Workflow: events.Workflow{WorkflowID: workflow, Status: "completed",
 		Risk: "low", Decision: "allow", MatchedRuleIDs: []string{},
 		CreatedAt: canon.Stamp(now), ExpiresAt: canon.Stamp(now.Add(time.Hour))}})
-	for { // until every read model has come to the end
+	for { // wait until every read model has caught up
 		lags, err := p.Lags(ctx)
 		if err != nil {
 			t.Fatal(err)
@@ -89,9 +89,8 @@ func derivedApp(t *testing.T) (*ledger.Ledger, *ledgertest.DB) {
 	}
 }
 
-// Every value of every column of every derived table, changed in turn over all rows,
-// is found by replay diff with its table and its row, and so is every row that is
-// missing and every one too many.
+// For every column of every derived table, the test changes each value in turn, and it deletes and
+// adds rows. Diff finds each change with its table and row.
 func TestDiffFindsEveryChangedValue(t *testing.T) {
 	t.Parallel()
 	l, db := derivedApp(t)

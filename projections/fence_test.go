@@ -15,8 +15,8 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// A reader is a run with a feed of its own: it goes on behind the last batch it
-// has acknowledged, and from the stored checkpoint after it has refused one.
+// A reader is a run with its own simulated feed: it continues after the last batch that it has
+// acknowledged, and from the stored checkpoint after it has refused one.
 type reader struct {
 	*run
 	feed  []ledger.Event
@@ -30,7 +30,7 @@ func newReader(l *ledger.Ledger, version int, feed []ledger.Event) *reader {
 	return &reader{run: newRun(p, l, slog.New(slog.DiscardHandler)), feed: feed}
 }
 
-// deliver hands the next two events over, and says whether they were taken.
+// deliver delivers the next two events and reports whether they were accepted.
 func (r *reader) deliver(ctx context.Context) bool {
 	if !r.known {
 		at, err := r.checkpoint(ctx)
@@ -52,7 +52,7 @@ func (r *reader) deliver(ctx context.Context) bool {
 	return true
 }
 
-// interleavings calls do with every order of a and b that keeps the order of each.
+// interleavings calls do with every interleaving of a and b.
 func interleavings(a, b string, do func(order string)) {
 	var next func(order, a, b string)
 	next = func(order, a, b string) {
@@ -66,8 +66,8 @@ func interleavings(a, b string, do func(order string)) {
 	next("", a, b)
 }
 
-// appendMixed appends events of which the read model handles those whose letter
-// is w.
+// appendMixed appends one event for each letter; the read model handles only those with the letter
+// w.
 func appendMixed(t *testing.T, l *ledger.Ledger, kinds string) {
 	t.Helper()
 	for n, kind := range kinds {
@@ -84,15 +84,14 @@ func appendMixed(t *testing.T, l *ledger.Ledger, kinds string) {
 	}
 }
 
-// Two nodes read the ledger while something puts the read model back: a newer
-// program that rebuilds it (a rolling upgrade), the same program (a rebuild),
-// or a crash of the database that undoes its last steps. In every order of their
-// steps nothing is skipped and nothing is applied twice.
+// Two nodes read the ledger while the read model is moved back: by a rebuild of a newer program (a
+// rolling upgrade), by a rebuild of the same program, or by a crash of the database that undoes
+// its last steps. In every order of their steps no event is skipped or applied twice.
 func TestReadModelPutBackBetweenAnyTwoBatches(t *testing.T) {
 	t.Parallel()
 	l := openLedger(t, ledgertest.New(t))
 	stopped(t, l)
-	const kinds = "wo" + "ww" + "oo" + "ow" + "w" // batches of two, some of which change nothing
+	const kinds = "wo" + "ww" + "oo" + "ow" + "w" // batches of two events, some without effect
 	appendMixed(t, l, kinds)
 	feed := everything(t, l)
 	sql := func(statements ...string) {
@@ -106,7 +105,7 @@ func TestReadModelPutBackBetweenAnyTwoBatches(t *testing.T) {
 	const empty = `truncate readmodels.workflow_status; delete from projection_dead;
 		update projection_checkpoint set pos = 0, hash = decode(repeat('00', 32), 'hex'), version = %d where name = 'status'`
 	for name, reset := range map[string]struct {
-		to   int // version of the second node, and of the read model after it
+		to   int // version of the second node, and of the read model after the rebuild
 		undo bool
 	}{
 		"version bump": {to: status.version + 1}, "rebuild": {to: status.version}, "crash": {to: status.version, undo: true},
@@ -122,7 +121,7 @@ func TestReadModelPutBackBetweenAnyTwoBatches(t *testing.T) {
 					a.deliver(t.Context())
 				case step == 'b':
 					b.deliver(t.Context())
-				case reset.undo && i > 0: // back to what was stored before the step before
+				case reset.undo && i > 0: // restore the state before the previous step
 					sql(`delete from readmodels.workflow_status where workflow_id > '`+workflowID(1)+`'`,
 						`update projection_checkpoint c set pos = e.pos, hash = e.hash from events e
 							where e.p = 0 and e.pos = 2 and c.pos > 2 and c.name = 'status'`)
@@ -130,7 +129,7 @@ func TestReadModelPutBackBetweenAnyTwoBatches(t *testing.T) {
 					sql(fmt.Sprintf(empty, reset.to))
 				}
 			}
-			for range 2 * len(kinds) { // both go on until the end
+			for range 2 * len(kinds) { // let both continue to the end
 				a.deliver(t.Context())
 				b.deliver(t.Context())
 			}
@@ -149,8 +148,8 @@ func TestReadModelPutBackBetweenAnyTwoBatches(t *testing.T) {
 	}
 }
 
-// A node whose read model was rebuilt by a program of another version neither
-// writes it nor shows it; one of the same version waits until it is whole again.
+// If a program of another version has rebuilt the read model, the node neither writes nor shows
+// it. After a rebuild by the same version, it waits until the read model is complete again.
 func TestQueriesAfterTheReadModelWasPutBack(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
@@ -183,8 +182,8 @@ func TestQueriesAfterTheReadModelWasPutBack(t *testing.T) {
 	}
 }
 
-// A checkpoint whose event this ledger does not have is another ledger's: nothing
-// is applied behind it.
+// If the ledger does not contain the event that a checkpoint names, the checkpoint belongs to
+// another ledger, and nothing is applied after it.
 func TestCheckpointOfAnotherLedger(t *testing.T) {
 	t.Parallel()
 	l := openLedger(t, ledgertest.New(t))
@@ -206,9 +205,9 @@ func TestCheckpointOfAnotherLedger(t *testing.T) {
 	}
 }
 
-// Longer runs than can all be played: two nodes, and between any two of their steps
-// a rebuild, or a crash of the database that takes the read model back to some
-// earlier event. The seed is printed; SEED repeats a run.
+// The runs here are too long to try all orders: two nodes, and between any two of their steps a
+// rebuild, or a crash of the database that moves the read model back to an earlier event. The test
+// prints the seed; SEED repeats a run.
 func TestSimulatedReadModel(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
@@ -256,7 +255,7 @@ func TestSimulatedReadModel(t *testing.T) {
 				fmt.Fprint(&order, at)
 			}
 		}
-		for range 2 * len(kinds) { // both go on until the end
+		for range 2 * len(kinds) { // let both continue to the end
 			nodes[0].deliver(t.Context())
 			nodes[1].deliver(t.Context())
 		}
@@ -269,7 +268,7 @@ func TestSimulatedReadModel(t *testing.T) {
 	}
 }
 
-// newRun is the run of the first partition.
+// newRun returns the run of the first partition.
 func newRun(p projection, l *ledger.Ledger, log *slog.Logger) *run {
 	return newModel(p, l, log).runs[0]
 }

@@ -8,9 +8,9 @@ import (
 )
 
 // FindDecisions lists the ids of up to limit decisions, newest first, whose id begins with first
-// and ends with last. If first begins with "asr_", it compares the ids of receipts instead, and
-// lists the decisions of these receipts. With actors it lists only decisions that they caused. It
-// waits until everything appended before the call is visible, or returns ErrBehind.
+// and ends with last. If first begins with "asr_", it matches the ids of receipts and lists their
+// decisions. If actors is not nil, it lists only decisions of these actors. It waits until every
+// event appended before the call is visible, or returns ErrBehind.
 func (p *Projections) FindDecisions(ctx context.Context, tenant string, actors []string, first, last string, limit int) ([]string, error) {
 	if err := p.wait(ctx, history.name, tenant, ""); err != nil {
 		return nil, err
@@ -26,8 +26,8 @@ func (p *Projections) FindDecisions(ctx context.Context, tenant string, actors [
 		group by 1 order by max(d.sequence) desc limit $5`, tenant, first, last, actors, limit)
 }
 
-// FindTargets lists up to limit payees and tools whose name contains a text in any case, those
-// with the most decisions first. It waits as FindDecisions does.
+// FindTargets lists up to limit payees and tools whose name contains a text, ignoring case. Those
+// with the most decisions come first. It waits as FindDecisions does.
 func (p *Projections) FindTargets(ctx context.Context, tenant string, actors []string, text string, limit int) ([]Spent, error) {
 	if err := p.wait(ctx, spend.name, tenant, ""); err != nil {
 		return nil, err

@@ -29,7 +29,7 @@ var history = projection{
 	applyRun: applyRecorded,
 }
 
-// alertReused marks a settlement that receipts of two decisions claim.
+// alertReused marks the rows of two decisions whose receipts claim the same settlement.
 const alertReused = "settlement_reused"
 
 // HistoryItem is one decision or receipt.
@@ -52,7 +52,7 @@ type HistoryItem struct {
 	Ledger        seal.LedgerPosition `json:"ledger"`
 }
 
-// applyHistory applies the events that applyRecorded does not.
+// applyHistory applies approvals, which applyRecorded does not.
 func applyHistory(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 	stored, err := events.As[events.ApprovalRecorded](e)
 	if err != nil {
@@ -72,9 +72,9 @@ func itemOf(e ledger.Event, kind string, integrity seal.Integrity) HistoryItem {
 		Ledger: e.LedgerPosition()}
 }
 
-// applyRecorded inserts the decisions and receipts at the beginning of a list. The members of a
-// decision that are shown are read from its event when it is listed, because far more decisions
-// are written than listed.
+// applyRecorded inserts the decisions and receipts before the first approval of a list. For a
+// decision, the displayed members are read from its event when it is listed, because far more
+// decisions are written than listed.
 func applyRecorded(ctx context.Context, l *ledger.Ledger, tx pgx.Tx, list []ledger.Event) (n int, err error) {
 	for n < len(list) && list[n].Type != events.TypeApprovalRecorded {
 		n++
@@ -82,15 +82,15 @@ func applyRecorded(ctx context.Context, l *ledger.Ledger, tx pgx.Tx, list []ledg
 	return n, insertRecorded(ctx, l, tx, list[:n], &historyRows{})
 }
 
-// recordedRows are rows that decisions and receipts add to a read model.
+// recordedRows collects the rows that decisions and receipts add to a read model.
 type recordedRows interface {
 	addDecision(e ledger.Event) error
 	addReceipt(e, decision ledger.Event) error
 	insert(ctx context.Context, tx pgx.Tx) error
 }
 
-// insertRecorded inserts the rows of a list of decisions and receipts. It reads the decisions of
-// the receipts that are not in the list.
+// insertRecorded inserts the rows of a list of decisions and receipts. If the decision of a
+// receipt is not in the list, it reads that decision from the ledger.
 func insertRecorded(ctx context.Context, l *ledger.Ledger, tx pgx.Tx, list []ledger.Event, rows recordedRows) error {
 	decisions, err := decisionsOf(ctx, l, tx, list)
 	if err != nil {
@@ -111,13 +111,13 @@ func insertRecorded(ctx context.Context, l *ledger.Ledger, tx pgx.Tx, list []led
 	return rows.insert(ctx, tx)
 }
 
-// decisionKey returns the name of the decision whose stream contains an event.
+// decisionKey returns tenant and id of the decision whose stream contains an event.
 func decisionKey(e ledger.Event) [2]string {
 	return [2]string{e.Tenant, strings.TrimPrefix(e.Stream, "decision/")}
 }
 
-// decisionsOf returns the decisions in a list, and those of the receipts in it. A decision is the
-// first event of the stream of its receipt.
+// decisionsOf returns the decisions in a list, and the decisions of the receipts in it. A decision
+// is the first event of its receipt's stream.
 func decisionsOf(ctx context.Context, l *ledger.Ledger, tx pgx.Tx, list []ledger.Event) (map[[2]string]ledger.Event, error) {
 	decisions := map[[2]string]ledger.Event{}
 	var tenants, ids []string
@@ -140,7 +140,7 @@ func decisionsOf(ctx context.Context, l *ledger.Ledger, tx pgx.Tx, list []ledger
 	}
 	var key [2]string
 	var d ledger.Event
-	archived := map[string][]int64{} // sequences by tenant
+	archived := map[string][]int64{} // sequences of decisions whose payload is archived, by tenant
 	_, err = pgx.ForEachRow(rows, []any{&key[0], &key[1], &d.Sequence, &d.Type, &d.SchemaVersion, &d.Actor, &d.Payload}, func() error {
 		d.Tenant, d.Payload = key[0], stored.Payload(d.Payload)
 		if decisions[key] = d; d.Payload == nil {
@@ -189,13 +189,13 @@ func decisionItem(e ledger.Event) (HistoryItem, error) {
 	return item, nil
 }
 
-// historyRows are rows of the table, with one array per column.
+// historyRows collects rows of the table, with one slice per column.
 type historyRows struct {
 	tenants, kinds, decisionIDs, actors, decisions []string
 	sequences                                      []int64
 	receiptIDs, settlements, items                 []*string
 
-	settled [][2]string // tenant and settlement of the receipts that have one
+	settled [][2]string // tenant and settlement of each receipt that has a settlement
 }
 
 func (h *historyRows) add(e ledger.Event, kind, decisionID, decision string, receiptID, settlement, item *string) {
@@ -235,8 +235,8 @@ func (h *historyRows) addReceipt(e, decision ledger.Event) error {
 	return nil
 }
 
-// insert inserts the rows, and then marks rows whose settlement another row also claims: both
-// decisions and both receipts are marked, whichever came first.
+// insert inserts the rows. If several receipts claim the same settlement, it marks all of them and
+// their decisions, whichever came first.
 func (h *historyRows) insert(ctx context.Context, tx pgx.Tx) error {
 	if len(h.tenants) == 0 {
 		return nil
@@ -289,10 +289,10 @@ type HistoryPage struct {
 	Warnings   []string      `json:"warnings,omitempty" jsonschema_description:"Parameters of the query that were not understood, and so ignored."`
 }
 
-// History lists the decisions and receipts of an organization, newest first. With actors it
-// lists only those that they caused. For a cursor that no page returned it answers with an
-// empty last page and a warning, so that a client which follows cursors comes to an end. It
-// waits until everything appended before the call is visible, or returns ErrBehind.
+// History lists the decisions and receipts of an organization, newest first. If actors is not nil,
+// it lists only entries of these actors. For a cursor that no page has returned, it returns an
+// empty last page and a warning, so that a client that follows cursors terminates. It waits until
+// every event appended before the call is visible, or returns ErrBehind.
 func (p *Projections) History(ctx context.Context, tenant string, actors []string, limit int, cursor string) (HistoryPage, error) {
 	if err := p.wait(ctx, history.name, tenant, ""); err != nil {
 		return HistoryPage{}, err
@@ -323,8 +323,8 @@ func cursorOf(sequence int64) string {
 
 const wrongCursor = "cursor was not returned by a page, so nothing follows it: leave it out to get the first page"
 
-// sequenceOf returns the sequence below which a page begins; without a cursor it begins with
-// the newest. ok is false for a cursor that no page returned.
+// sequenceOf returns the sequence before which a page starts. An empty cursor starts with the
+// newest entry. ok is false for a cursor that no page has returned.
 func sequenceOf(cursor string) (before int64, ok bool) {
 	const newest = 1 << 62
 	if cursor == "" {
@@ -339,9 +339,8 @@ func sequenceOf(cursor string) (before int64, ok bool) {
 	return n, cursor == cursorOf(n)
 }
 
-// DecisionOfReceipt returns the decision of a receipt of the organization; the decision's
-// stream contains both. For an unknown id, or one of another organization, it returns
-// ErrNotFound.
+// DecisionOfReceipt returns the decision of a receipt of the organization; both are in the
+// decision's stream. For an unknown id, or one of another organization, it returns ErrNotFound.
 func (p *Projections) DecisionOfReceipt(ctx context.Context, tenant, receiptID string) (decisionID string, err error) {
 	if err := p.wait(ctx, history.name, tenant, ""); err != nil {
 		return "", err
@@ -357,10 +356,11 @@ func (p *Projections) DecisionOfReceipt(ctx context.Context, tenant, receiptID s
 	return decisionID, nil
 }
 
-// ReviewFilter selects decisions that wait for a person's verdict. The zero value selects all.
+// ReviewFilter selects decisions that wait for a person's verdict. The zero value selects all of
+// them.
 type ReviewFilter struct {
-	Actors []string // actors that caused it; nil: every actor
-	Except []string // actors that did not cause it
+	Actors []string // actors who caused the decision; nil means every actor
+	Except []string // actors whose decisions are excluded
 	After  int64    // sequence after which the list continues
 }
 
@@ -376,21 +376,21 @@ func (p *Projections) OpenReviews(ctx context.Context, tenant string, f ReviewFi
 		tenant, f.Actors, f.Except, f.After, limit)
 }
 
-// openReview is the condition, on table history h, of the decisions of tenant $1 that wait for
-// a verdict.
+// openReview is a condition on the table history, with alias h. It selects the decisions of tenant
+// $1 that wait for a verdict.
 const openReview = `tenant = $1 and kind = 'decision' and decision = 'needs_review' and verdict is null
 	and not exists (select from readmodels.history r where r.tenant = h.tenant and r.decision_id = h.decision_id and r.kind = 'receipt')`
 
-// CountOpenReviews counts the decisions that wait for a person's verdict, up to limit. It does
-// not wait for the newest events, because the header of every page shows the count.
+// CountOpenReviews returns the number of decisions that wait for a person's verdict, at most
+// limit. It does not wait for the newest events, because every page shows the count.
 func (p *Projections) CountOpenReviews(ctx context.Context, tenant string, limit int) (n int, err error) {
 	err = p.ledger.Pool().QueryRow(ctx, `select count(*) from (select from readmodels.history h where `+openReview+` limit $2) waiting`,
 		tenant, limit).Scan(&n)
 	return n, err
 }
 
-// items lists rows of a tenant's history: receipts from their columns, decisions with members
-// read from their events.
+// items lists rows of a tenant's history. Receipts come from their columns; decisions are
+// completed from their events.
 func (p *Projections) items(ctx context.Context, tenant, where string, args ...any) ([]HistoryItem, error) {
 	type row struct {
 		Sequence int64

@@ -15,8 +15,8 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// TestHistory follows decisions, receipts and a review, and once more after the
-// read model was rebuilt.
+// TestHistory checks the history after decisions, receipts and a review, and again after a
+// rebuild.
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	a, db := newApp(t)
@@ -89,7 +89,7 @@ func TestHistory(t *testing.T) {
 		}
 	}
 
-	// After a rebuild it is the same.
+	// After a rebuild the history is the same.
 	p.Close()
 	owner, err := pgx.Connect(ctx, db.OwnerURL)
 	if err != nil {
@@ -105,7 +105,7 @@ func TestHistory(t *testing.T) {
 		t.Errorf("rebuilt: %v %s", err, diff)
 	}
 
-	// An event that cannot be applied stops its organization's history, no other.
+	// An event that cannot be applied blocks the history of its organization, but of no other.
 	if _, err := l.Append(ctx, ledger.Append{Tenant: two.OrgID, Events: []ledger.Pending{{Stream: "decision/broken", Expect: ledger.New(), ID: "evt_broken",
 		Type: "decision.recorded", SchemaVersion: 1, Actor: "system", Payload: []byte(`{"record":{"decision":"allow","issuedAt":[]}}`)}}}); err != nil {
 		t.Fatal(err)
@@ -127,7 +127,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// asToken is a token of a new organization with an active policy.
+// asToken returns the principal of a token in a new organization with an active policy.
 func asToken(t *testing.T, a *commands.App, owner string) organizations.Principal {
 	t.Helper()
 	o, err := a.CreateOrganization(t.Context(), "operator", "Acme", "team", owner)
@@ -138,7 +138,7 @@ func asToken(t *testing.T, a *commands.App, owner string) organizations.Principa
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Nothing needs a review but an unknown method.
+	// Only an unknown method needs a review.
 	if _, err := a.DraftAndActivate(t.Context(), operator, []byte(`{"policyId":"default","maxUsdPerTransaction":1,"blockedHosts":[]}`), "test"); err != nil {
 		t.Fatal(err)
 	}

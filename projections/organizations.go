@@ -9,7 +9,7 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 )
 
-// organizations is the read model of each member's organizations.
+// organizations is the read model that lists the organizations of each member.
 var organizations = projection{
 	name:    "organizations",
 	tables:  []string{"organizations", "organization_members"},
@@ -19,7 +19,7 @@ var organizations = projection{
 }
 
 func applyOrganizations(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
-	stored, err := e.Stored() // the members' addresses are encrypted, and not needed
+	stored, err := e.Stored() // the members' addresses stay encrypted, because they are not needed
 	switch fact := stored.(type) {
 	case events.OrganizationCreated:
 		_, err = tx.Exec(ctx, `insert into organizations (org_id, name, plan) values ($1, $2, $3)`, e.Tenant, fact.Name, fact.Plan)
@@ -43,8 +43,8 @@ type Membership struct {
 	Role  string `json:"role" jsonschema:"enum=owner,enum=admin,enum=developer,enum=auditor"`
 }
 
-// Memberships lists the organizations of a member by id. It waits until everything appended
-// before the call is visible, or returns ErrBehind.
+// Memberships lists the organizations of a member in the order of their ids. It waits until every
+// event appended before the call is visible, or returns ErrBehind.
 func (p *Projections) Memberships(ctx context.Context, member string) ([]Membership, error) {
 	if err := p.waitAll(ctx, organizations.name, "organization"); err != nil {
 		return nil, err

@@ -9,8 +9,7 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// TestMemberships follows a member through organizations, and once more after
-// the read model was rebuilt.
+// TestMemberships checks the organizations of a member after changes, and again after a rebuild.
 func TestMemberships(t *testing.T) {
 	t.Parallel()
 	a, _ := newApp(t)

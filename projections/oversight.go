@@ -13,8 +13,8 @@ import (
 	"github.com/countersign/countersign/policy/assurance"
 )
 
-// oversight is the read model of the reviews by people. The figures about reviews are computed
-// from its rows.
+// oversight is the read model of reviews by people. The figures about reviews are computed from
+// its rows.
 var oversight = projection{
 	name:    "oversight",
 	tables:  []string{"oversight"},
@@ -60,30 +60,30 @@ func applyOversight(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 	return err
 }
 
-// Oversight are figures about the reviews that people gave in an organization, of the decisions
-// of a period that needed one. Times are from the recording of the decision to that of the
-// verdict. The percentiles are times of verdicts (nearest rank), never between two of them.
+// Oversight contains figures about the reviews of an organization, for the decisions of a period
+// that needed a review. The time of a verdict is measured from the recording of the decision to
+// that of the verdict. The percentiles are actual times (nearest rank) and never interpolated.
 type Oversight struct {
 	Asked      int64 `json:"asked"`      // decisions that needed a review
-	Answered   int64 `json:"answered"`   // those with a verdict
-	Approved   int64 `json:"approved"`   // those whose verdict is approved
-	Overruled  int64 `json:"overruled"`  // those whose verdict is rejected: the reviewer refused what the agent asked for
-	Unanswered int64 `json:"unanswered"` // those without a verdict
-	Unawaited  int64 `json:"unawaited"`  // of these, those for which the agent reported an end without waiting
-	Expired    int64 `json:"expired"`    // approvals that ended before a receipt used them
-	Instant    int64 `json:"instant"`    // verdicts in under five seconds
+	Answered   int64 `json:"answered"`   // decisions with a verdict
+	Approved   int64 `json:"approved"`   // decisions with the verdict approved
+	Overruled  int64 `json:"overruled"`  // decisions with the verdict rejected
+	Unanswered int64 `json:"unanswered"` // decisions without a verdict
+	Unawaited  int64 `json:"unawaited"`  // decisions without a verdict for which the agent has already reported a receipt
+	Expired    int64 `json:"expired"`    // approvals that expired before a receipt used them
+	Instant    int64 `json:"instant"`    // verdicts given in under five seconds
 
 	MedianSeconds float64 `json:"medianSeconds"`
 	P95Seconds    float64 `json:"p95Seconds"`
 
-	Reviewers []Reviewer `json:"reviewers"` // by id
+	Reviewers []Reviewer `json:"reviewers"` // in the order of their ids
 }
 
-// Reviewer are the figures of one reviewer.
+// Reviewer contains the figures of one reviewer.
 type Reviewer struct {
 	MemberID      string  `json:"memberId"`
 	Answered      int64   `json:"answered"`
-	Overruled     int64   `json:"overruled"` // 0: never refused
+	Overruled     int64   `json:"overruled"` // verdicts rejected; 0 if the reviewer has approved everything
 	Instant       int64   `json:"instant"`
 	MedianSeconds float64 `json:"medianSeconds"`
 }
@@ -96,7 +96,7 @@ func Share(part, whole int64) float64 {
 	return 100 * float64(part) / float64(whole)
 }
 
-// NeverRefused lists the reviewers that approved everything they were asked about.
+// NeverRefused lists the reviewers who have approved every request.
 func (o Oversight) NeverRefused() (ids []string) {
 	for _, r := range o.Reviewers {
 		if r.Overruled == 0 {
@@ -106,8 +106,8 @@ func (o Oversight) NeverRefused() (ids []string) {
 	return ids
 }
 
-// Oversight returns the figures of a tenant for the decisions recorded from one time to before
-// another. Whether an unused approval has expired is judged at now. It waits until everything
+// Oversight returns the figures of a tenant for decisions recorded at or after from and before to.
+// An unused approval counts as expired if it ended before now. Oversight waits until every event
 // appended before the call is visible, or returns ErrBehind.
 func (p *Projections) Oversight(ctx context.Context, tenant string, from, to, now time.Time) (Oversight, error) {
 	o := Oversight{Reviewers: []Reviewer{}}

@@ -19,7 +19,7 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// member is a member of an organization with a role.
+// member adds a member with a role to an organization.
 func member(t *testing.T, a *commands.App, orgID, email, role string) organizations.Principal {
 	t.Helper()
 	operator, err := a.Operator(t.Context(), orgID)
@@ -37,9 +37,9 @@ func member(t *testing.T, a *commands.App, orgID, email, role string) organizati
 	return p
 }
 
-// The figures about reviews are those of the decisions of the period: how long verdicts took, who
-// never refuses, what has expired. They are the same after a rebuild, and of an empty period
-// they are zeros.
+// The figures about reviews cover the decisions of the period: times of verdicts, reviewers who
+// never refuse, expired approvals. They are the same after a rebuild, and zero for an empty
+// period.
 func TestOversight(t *testing.T) {
 	t.Parallel()
 	a, _ := newApp(t)
@@ -53,7 +53,7 @@ func TestOversight(t *testing.T) {
 		reviewer organizations.Principal
 		verdict  string
 		after    time.Duration
-		outcome  string // of a receipt
+		outcome  string // outcome of the receipt
 	}{
 		{kind, "approved", time.Second, "fulfilled"}, {kind, "approved", 2 * time.Second, ""}, {kind, "approved", 10 * time.Second, ""},
 		{strict, "rejected", time.Minute, ""}, {strict, "approved", 4 * time.Second, ""}, {strict, "", 0, ""}, {strict, "", 0, "rejected"},
@@ -72,7 +72,7 @@ func TestOversight(t *testing.T) {
 			reported(t, a, token, d, hash, c.outcome)
 		}
 	}
-	now = now.Add(14 * time.Minute) // the last approval, of two minutes before, ends in a minute
+	now = now.Add(14 * time.Minute) // the last approval was given two minutes ago and ends in a minute
 	figures := func(from, to time.Time) projections.Oversight {
 		t.Helper()
 		o, err := p.Oversight(t.Context(), token.OrgID, from, to, now)
@@ -100,9 +100,9 @@ func TestOversight(t *testing.T) {
 	}
 }
 
-// The access history lists members, tokens, policies, exports, verifications and openings of
-// personal data of one organization, newest first. Openings by one actor in one place are one
-// entry a day.
+// The access history lists members, tokens, policies, exports, verifications and accesses to
+// personal data of one organization, newest first. Accesses of one actor in one part of the
+// service give one entry a day.
 func TestAccess(t *testing.T) {
 	t.Parallel()
 	a, _ := newApp(t)

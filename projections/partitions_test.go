@@ -12,8 +12,8 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// A read model follows every partition, shows of each what was just appended there,
-// names the place where it stands, and is built again from all of them.
+// A read model follows every partition and shows each partition's newest events. If it is behind,
+// the error names the partition's position. A rebuild reads all partitions.
 func TestReadModelsFollowEveryPartition(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 3, 16} {

@@ -11,8 +11,8 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 )
 
-// payments is the read model of payments: which are open and must be settled, and the results
-// of the others. Decisions about a payment use its stream, never this read model.
+// payments is the read model of payments: the open ones, which must be settled, and the results of
+// the others. Decisions about a payment use its stream and never this read model.
 var payments = projection{
 	name:    "payments",
 	tables:  []string{"payments"},
@@ -46,24 +46,24 @@ func applyPayments(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 	case events.RefundSent:
 		id, refund = fact.PaymentID, "sent"
 	}
-	// A settled payment drops the reason why its state was unknown.
+	// A state event replaces the reason; a settled payment has none.
 	_, err = tx.Exec(ctx, `update payments set state = coalesce(nullif($2, ''), state), transaction = coalesce(nullif($3, ''), transaction),
 		reason = case when $2 = '' then reason else $4 end, refund = coalesce(nullif($5, ''), refund) where payment_id = $1`,
 		id, state, transaction, reason, refund)
 	return err
 }
 
-// Payment is one line of the operator's list.
+// Payment is one entry of the operator's list.
 type Payment struct {
 	PaymentID   string    `json:"paymentId"`
 	State       string    `json:"state"`
 	Mode        string    `json:"mode"`
 	Operation   string    `json:"operation"`
-	Payer       string    `json:"payer"` // data key of the payer, sub_…
+	Payer       string    `json:"payer"` // id of the payer's data key, sub_…
 	Network     string    `json:"network"`
 	Amount      string    `json:"amount"`
 	PriceCents  int       `json:"priceCents"`
-	Transaction string    `json:"transaction,omitempty"` // empty here, because it is encrypted
+	Transaction string    `json:"transaction,omitempty"` // always empty in this list, because it is encrypted
 	Reason      string    `json:"reason,omitempty"`
 	Refund      string    `json:"refund,omitempty"`
 	ClaimedAt   time.Time `json:"claimedAt"`
@@ -76,26 +76,26 @@ func (p *Projections) payments(ctx context.Context, where string, args ...any) (
 	return collect(ctx, p, pgx.RowToStructByPos[Payment], selectPayments+where, args...)
 }
 
-// OpenPayments lists up to limit payments whose result is not known, oldest first. It does not
-// wait for the newest events; the code that settles them checks the stream.
+// OpenPayments lists up to limit payments whose result is unknown, oldest first. It does not wait
+// for the newest events; the code that settles payments checks their streams.
 func (p *Projections) OpenPayments(ctx context.Context, limit int) ([]Payment, error) {
 	return p.payments(ctx, `state in ('claimed', 'unknown') order by claimed_at, claimed_pos limit $1`, limit)
 }
 
-// Payments lists up to limit payments, newest first: of one state, or of all states if it is
-// empty; "open" are those whose result is not known. It waits until everything appended before
-// the call is visible, or returns ErrBehind.
+// Payments lists up to limit payments, newest first. state selects one state, "open" selects
+// payments whose result is unknown, and an empty state selects all. Payments waits until every
+// event appended before the call is visible, or returns ErrBehind.
 func (p *Projections) Payments(ctx context.Context, state string, limit int) ([]Payment, error) {
 	return p.paymentsNow(ctx, `($1 = '' or state = $1 or $1 = 'open' and state in ('claimed', 'unknown')) order by claimed_at desc, claimed_pos desc limit $2`, state, limit)
 }
 
-// Refunds lists up to limit payments with a refund, oldest first: of one state, or of all
-// states if it is empty. It waits as Payments does.
+// Refunds lists up to limit payments with a refund, oldest first. state selects one state of the
+// refund; empty selects all. It waits as Payments does.
 func (p *Projections) Refunds(ctx context.Context, state string, limit int) ([]Payment, error) {
 	return p.paymentsNow(ctx, `refund <> '' and ($1 = '' or refund = $1) order by claimed_at, claimed_pos limit $2`, state, limit)
 }
 
-// paymentsNow lists payments after everything appended before the call has become visible.
+// paymentsNow lists payments once every event appended before the call is visible.
 func (p *Projections) paymentsNow(ctx context.Context, where string, args ...any) ([]Payment, error) {
 	if err := p.waitAll(ctx, payments.name, ""); err != nil {
 		return nil, err
@@ -103,14 +103,14 @@ func (p *Projections) paymentsNow(ctx context.Context, where string, args ...any
 	return p.payments(ctx, where, args...)
 }
 
-// PaymentSummary counts the payments whose result is not known.
+// PaymentSummary counts the payments whose result is unknown.
 type PaymentSummary struct {
 	Claimed, Unknown int64
 	Oldest           time.Time // time of the oldest claim; zero if there is none
 }
 
-// PaymentSummary counts the payments whose result is not known. It does not wait for the newest
-// events.
+// PaymentSummary returns the number of payments whose result is unknown, and the oldest claim. It
+// does not wait for the newest events.
 func (p *Projections) PaymentSummary(ctx context.Context) (PaymentSummary, error) {
 	var s PaymentSummary
 	var oldest *time.Time

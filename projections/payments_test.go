@@ -14,8 +14,7 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// TestPayments follows payments through their states, and once more after the read
-// model was rebuilt.
+// TestPayments checks payments in each of their states, and again after a rebuild.
 func TestPayments(t *testing.T) {
 	t.Parallel()
 	db, ctx := ledgertest.New(t), t.Context()

@@ -1,11 +1,11 @@
-// Package projections holds the read models: tables for queries, built from the ledger's
-// events, which can be dropped and rebuilt at any time. The read models are listed in all. Each
-// has a file with its queries and the effect of events on it, and its tables are in
-// migrations/readmodels. The other files run, rebuild and compare read models.
+// Package projections contains the read models: tables for queries that are built from the
+// ledger's events and can be dropped and rebuilt at any time. The variable all lists them. Each
+// read model has a file with its queries and with the code that applies events to it; its tables
+// are in migrations/readmodels. The other files run, rebuild and compare read models.
 //
-// The rows of a read model and its checkpoint (the position up to which it has read) change in
-// one transaction. So a repeated batch, two nodes, or a crash at any point can neither apply an
-// event twice nor skip one.
+// The rows of a read model and its checkpoint (the position up to which it has read) change in one
+// transaction. So after a repeated batch, with two nodes, or after a crash at any point, no event
+// is applied twice or skipped.
 package projections
 
 import (
@@ -25,51 +25,51 @@ import (
 	"github.com/countersign/countersign/ledger"
 )
 
-// projection is one read model. Its name is that of its file in migrations/readmodels. A higher
-// version than the stored one causes a rebuild.
+// projection declares one read model. Its name is that of its file in migrations/readmodels. If
+// version is higher than the stored version, the read model is rebuilt.
 type projection struct {
 	name    string
-	tables  []string // none if it builds no rows but hands events on (handOn)
+	tables  []string // tables that it fills; none if it only hands events on (handOn)
 	version int
-	handles []string                                          // types of events that change it; it receives no others
-	signed  []string                                          // those of handles whose events change it only if they have a signed record
-	apply   func(context.Context, pgx.Tx, ledger.Event) error // may be nil if applyRun applies every event
-	// applyRun, if set, applies the first events of a list in one statement, as many as
-	// possible, and returns their number. It may read earlier events from the ledger.
+	handles []string                                          // types of events that it receives
+	signed  []string                                          // types in handles that it receives only if the event has a signed record
+	apply   func(context.Context, pgx.Tx, ledger.Event) error // applies one event; may be nil if applyRun applies every event
+	// applyRun, if set, applies as many events from the start of a list as it can, in one
+	// statement, and returns their number. It may read earlier events from the ledger.
 	applyRun func(context.Context, *ledger.Ledger, pgx.Tx, []ledger.Event) (int, error)
-	sweep    string // deletes rows that are not shown any more; may be empty
+	sweep    string // statement that deletes expired rows; may be empty
 }
 
-// takes reports whether an event may change the read model. It is called for every event, so it
-// does not read the payload.
+// takes reports whether an event may change the read model. It does not read the payload, because
+// it is called for every event.
 func (p projection) takes(e ledger.Event) bool {
 	return slices.Contains(p.handles, e.Type) && (e.KeyID != "" || !slices.Contains(p.signed, e.Type))
 }
 
-// all lists every read model: help, tools and tests read it (Names).
+// all lists every read model. Names, which the help, the tools and the tests use, reads it.
 var all = []projection{status, organizations, history, spend, payments, oversight, access}
 
 const (
-	readYourWrites = 2 * time.Second       // a query waits no longer for its projection
-	pollCheckpoint = 10 * time.Millisecond // when another node moves it
-	tries          = 5                     // of an event before it is parked
-	firstPause     = 10 * time.Millisecond // between tries; each is twice the one before
-	saveAfter      = 1000                  // events that changed nothing before the checkpoint follows
-	maxParked      = 1000                  // events; more means that the projection is broken
+	readYourWrites = 2 * time.Second       // longest time that a query waits for its projection
+	pollCheckpoint = 10 * time.Millisecond // time between two reads of a checkpoint that another node advances
+	tries          = 5                     // attempts to apply an event before it is parked
+	firstPause     = 10 * time.Millisecond // first pause between two attempts; each pause doubles
+	saveAfter      = 1000                  // events without effect after which the checkpoint is stored
+	maxParked      = 1000                  // largest number of parked events; with more the projection counts as broken
 	sweepEvery     = time.Hour
 )
 
-// ErrBehind is returned by a query whose read model has not caught up in time, or has parked an
-// event that the query concerns: 503.
+// ErrBehind is the error of a query whose read model has not caught up in time, or has parked an
+// event that the query concerns. The API answers 503.
 var ErrBehind = errors.New("the read model is behind the ledger")
 
-// ErrNotFound is returned for a row that does not exist, or is not shown any more.
+// ErrNotFound is the error for a row that does not exist, or is no longer shown.
 var ErrNotFound = errors.New("not found")
 
 // Projections runs every read model of this node.
 type Projections struct {
-	// Patience is how long a query waits for its projection. Start sets the 2 s of production;
-	// a test that is not about the waiting sets more.
+	// Patience is the longest time that a query waits for its projection. Start sets the 2 s of
+	// production; most tests set more.
 	Patience time.Duration
 
 	ledger *ledger.Ledger
@@ -79,21 +79,22 @@ type Projections struct {
 	done   sync.WaitGroup
 	models map[string]*model
 
-	withoutData *atomic.Int64 // events that the sink received without their data; nil without a sink
+	withoutData *atomic.Int64 // number of events that the sink received without their data; nil without a sink
 }
 
-// Start creates missing read models, starts to rebuild unsound ones while they are still shown,
-// and starts to follow the ledger. It does not wait for any of this.
+// Start creates missing read models and follows the ledger. If a stored read model has to be
+// rebuilt, Start rebuilds it in the background. It waits for neither.
 func Start(ctx context.Context, l *ledger.Ledger, log *slog.Logger) (*Projections, error) {
 	return follow(ctx, l, log, followers(l))
 }
 
-// followers lists everything that follows the ledger on a node of the service.
+// followers lists all projections of a node of the service: the read models and the queue of
+// webhooks.
 func followers(l *ledger.Ledger) []projection {
 	return append(slices.Clone(all), queueing(len(l.Partitions())))
 }
 
-// Publish starts to publish every event of the ledger to a sink. It has no read models.
+// Publish starts to publish every event of the ledger to a sink. The result has no read models.
 func Publish(ctx context.Context, l *ledger.Ledger, log *slog.Logger, sink Sink) (*Projections, error) {
 	withoutData := new(atomic.Int64)
 	p, err := follow(ctx, l, log, []projection{feed{sink, l, log, withoutData}.projection()})
@@ -104,7 +105,7 @@ func Publish(ctx context.Context, l *ledger.Ledger, log *slog.Logger, sink Sink)
 	return p, nil
 }
 
-// follow is Start with a list of projections, which tests replace.
+// follow starts a list of projections, which tests replace.
 func follow(ctx context.Context, l *ledger.Ledger, log *slog.Logger, list []projection) (*Projections, error) {
 	router, err := message.NewRouter(message.RouterConfig{CloseTimeout: 5 * time.Second}, watermill.NewSlogLogger(slog.New(newWarnings(log.Handler()))))
 	if err != nil {
@@ -149,8 +150,8 @@ func (p *Projections) Close() {
 	p.done.Wait()
 }
 
-// collect returns the rows of a query of read models, each as scan reads it. The list is never
-// nil, so that it is an array in JSON.
+// collect runs a query on read models and returns the rows that scan reads. The list is never nil,
+// so it is an array in JSON.
 func collect[T any](ctx context.Context, p *Projections, scan pgx.RowToFunc[T], query string, args ...any) ([]T, error) {
 	rows, err := p.ledger.Pool().Query(ctx, query, args...)
 	list := []T{}
@@ -163,14 +164,14 @@ func collect[T any](ctx context.Context, p *Projections, scan pgx.RowToFunc[T], 
 	return list, nil
 }
 
-// Lag is the number of events that a projection has not read yet, the number it has parked, and
-// whether this node shows nothing of it because it is being rebuilt.
+// Lag is the number of events that a projection has not read yet, the number that it has parked,
+// and whether it is being rebuilt on this node, so that queries get ErrBehind.
 type Lag struct {
 	Behind, Parked int64
 	Rebuilding     bool
 }
 
-// Lags returns the lags of all projections of this node, by name.
+// Lags returns the lags of this node's projections by name.
 func (p *Projections) Lags(ctx context.Context) (map[string]Lag, error) {
 	heads, err := p.ledger.Heads(ctx)
 	if err != nil {
@@ -219,8 +220,8 @@ func (p *Projections) sweep(ctx context.Context) {
 	}
 }
 
-// warnings passes only records that an operator needs, because the router logs each of its
-// steps.
+// warnings is a log handler that passes only records for the operator, because the router logs
+// each of its steps.
 type warnings struct {
 	slog.Handler
 	told *told
@@ -228,18 +229,18 @@ type warnings struct {
 
 func newWarnings(h slog.Handler) warnings { return warnings{h, &told{}} }
 
-// told is the error that was logged last. A batch that cannot be applied is repeated twice a
-// second; an error that lasts for hours is logged only from time to time.
+// told is the last logged error. A failing batch is retried twice a second, so a lasting error is
+// logged only from time to time.
 type told struct {
-	mu   sync.Mutex // guards the members below
+	mu   sync.Mutex // guards the following fields
 	what string
 	at   time.Time
 }
 
-// tellEvery is the time between two lines about the same error.
+// tellEvery is the shortest time between two log lines about the same error.
 const tellEvery = 5 * time.Second
 
-// again reports whether an error was logged just now.
+// again reports whether the same error was logged within tellEvery. If not, it records the error.
 func (t *told) again(what string, at time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -255,8 +256,8 @@ func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn && w.Handler.Enabled(ctx, level)
 }
 
-// Handle implements slog.Handler. It drops the message that another node was faster with a
-// batch, because that is how two nodes share the work.
+// Handle implements slog.Handler. It drops the message that another node has taken a batch,
+// because that is how two nodes share the work.
 func (w warnings) Handle(ctx context.Context, r slog.Record) error {
 	quiet := false
 	r.Attrs(func(a slog.Attr) bool {

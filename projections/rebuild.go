@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	rebuildBatch = 1000                   // events per batch
-	rebuildTries = 20                     // consecutive failures before a rebuild is given up
-	rebuildPause = 100 * time.Millisecond // between them
+	rebuildBatch = 1000                   // events in a batch
+	rebuildTries = 20                     // consecutive failures after which a rebuild ends
+	rebuildPause = 100 * time.Millisecond // pause after a failure, and between two attempts to get the lock
 	swapTries    = 5
-	repairAgain  = 5 * time.Second // pause after a failed rebuild
-	rebuildLock  = 7_024_118       // class of the advisory locks, one per read model, so that two nodes do not rebuild the same one
+	repairAgain  = 5 * time.Second // pause before a failed rebuild is repeated
+	rebuildLock  = 7_024_118       // class of the advisory locks; each read model has one, so that only one node at a time rebuilds it
 )
 
-// Names lists the read models.
+// Names lists the names of all read models.
 func Names() []string {
 	names := make([]string, len(all))
 	for i, p := range all {
@@ -32,9 +32,9 @@ func Names() []string {
 	return names
 }
 
-// Rebuild rebuilds a read model from the first event in a scratch schema, and swaps it with the
-// one in use when it has caught up. Until then queries and all nodes use the old one;
-// afterwards they use the new one. It returns the number of events that the new one has read.
+// Rebuild rebuilds a read model from the first event in a scratch schema, and replaces the one in
+// use once it has caught up. Queries on all nodes use the old tables until then and the new ones
+// afterwards. Rebuild returns the number of events that were read.
 func Rebuild(ctx context.Context, l *ledger.Ledger, log *slog.Logger, name string) (read int64, err error) {
 	for _, p := range all {
 		if p.name == name {
@@ -51,9 +51,9 @@ func Rebuild(ctx context.Context, l *ledger.Ledger, log *slog.Logger, name strin
 	return 0, fmt.Errorf("no such read model: choose one of %s", strings.Join(Names(), ", "))
 }
 
-// prepare creates a read model that does not exist. For an existing one it reports whether it
-// is sound: it has this program's version, its tables are unchanged, and its checkpoint names
-// an event of this ledger.
+// prepare creates a read model that does not exist. For an existing one it reports whether it is
+// sound: it has this program's version, its tables are unchanged, and its checkpoint names an
+// event of this ledger.
 func (m *model) prepare(ctx context.Context) (sound bool, err error) {
 	if len(m.tables) == 0 {
 		return true, m.handOn(ctx)
@@ -105,14 +105,15 @@ func (m *model) ours(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// behindOurs reports whether the checkpoint of one partition names an event of this ledger. It
-// is not a join, because events may be on another server than checkpoints.
+// behindOurs is a query that reports whether the checkpoint of one partition names an event of
+// this ledger. It has subqueries instead of a join, because events may be on another server than
+// checkpoints.
 const behindOurs = `select c.pos = 0 or coalesce(c.hash = (select e.hash from public.events e where e.p = $2 and e.pos =
 		(select i.pos from public.projection_checkpoint i where i.name = $1 and i.p = $2)), false)
 	from public.projection_checkpoint c where c.name = $1 and c.p = $2`
 
-// create creates an empty read model before the first event. errElsewhere means that another
-// node has just created it.
+// create creates an empty read model with checkpoints before the first event. It returns
+// errElsewhere if another node has just created it.
 func (m *model) create(ctx context.Context) error {
 	return pgx.BeginFunc(ctx, m.ledger.Pool(), func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `insert into projection_checkpoint (name, p, version, pos, hash, state)
@@ -136,7 +137,7 @@ func (m *model) create(ctx context.Context) error {
 	})
 }
 
-// makeTables creates the tables in the run's schema, and its checkpoint before the first event.
+// makeTables creates the tables in the model's schema, and its checkpoints before the first event.
 func (m *model) makeTables(ctx context.Context, tx pgx.Tx) error {
 	ddl, err := migrations.ReadModel(m.name)
 	if err != nil {
@@ -163,8 +164,8 @@ func (m *model) makeTables(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// shape describes the tables as the catalogue has them: owner, columns, constraints and
-// indexes. A table that was dropped, changed or replaced has a different description.
+// shape returns a hash of the tables in the database catalogue: owner, columns, constraints and
+// indexes. It changes if a table was dropped, changed or replaced.
 func (m *model) shape(ctx context.Context, q interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }) (shape string, err error) {
@@ -184,7 +185,8 @@ func (m *model) shape(ctx context.Context, q interface {
 	return shape, nil
 }
 
-// repair rebuilds until it succeeds or the context ends. The run then continues from there.
+// repair repeats rebuild until it succeeds or ctx ends. Then the runs continue with the new
+// tables.
 func (m *model) repair(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := m.rebuild(ctx, false)
@@ -202,8 +204,8 @@ func (m *model) repair(ctx context.Context) {
 	}
 }
 
-// rebuild rebuilds the read model, on one node at a time. Unless it is forced, it accepts the
-// result of another node that rebuilt it meanwhile.
+// rebuild rebuilds the read model, on one node at a time. If forced is false and another node has
+// rebuilt it meanwhile, it accepts that result.
 func (m *model) rebuild(ctx context.Context, forced bool) error {
 	lock, err := m.ledger.Pool().Acquire(ctx)
 	if err != nil {
@@ -225,7 +227,7 @@ func (m *model) rebuild(ctx context.Context, forced bool) error {
 	}
 	defer func() {
 		if _, err := lock.Exec(context.WithoutCancel(ctx), `select pg_advisory_unlock($1, hashtext($2))`, rebuildLock, m.name); err != nil {
-			_ = lock.Conn().Close(context.WithoutCancel(ctx)) // the lock ends with its session
+			_ = lock.Conn().Close(context.WithoutCancel(ctx)) // the lock then ends with its session
 		}
 	}()
 	if !forced {
@@ -238,7 +240,7 @@ func (m *model) rebuild(ctx context.Context, forced bool) error {
 	if err := scratch.begun(ctx); err != nil {
 		return err
 	}
-	for n := 1; ; n++ { // a long query may hold the old tables, or many events may have been appended
+	for n := 1; ; n++ { // repeated, because a long query may lock the old tables or many events may be appended
 		if err := scratch.catchUp(ctx); err != nil {
 			return err
 		}
@@ -248,7 +250,7 @@ func (m *model) rebuild(ctx context.Context, forced bool) error {
 	}
 }
 
-// begun creates an empty scratch schema and removes the remains of an interrupted rebuild.
+// begun creates an empty scratch schema and removes one that an interrupted rebuild has left.
 func (m *model) begun(ctx context.Context) error {
 	return pgx.BeginFunc(ctx, m.ledger.Pool(), func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `drop schema if exists `+m.schema+` cascade; create schema `+m.schema); err != nil {
@@ -258,13 +260,13 @@ func (m *model) begun(ctx context.Context) error {
 	})
 }
 
-// checkpoints are the positions of a model in each partition, locked.
+// checkpoints contains the locked positions of a model in each partition.
 type checkpoints struct {
-	version   int // the lowest
+	version   int // lowest version of all partitions
 	positions []int64
 }
 
-// lock locks the checkpoints of all partitions, so that no node advances them.
+// lock locks the checkpoints of all partitions, so that no node can advance them.
 func (m *model) lock(ctx context.Context, tx pgx.Tx) (at checkpoints, err error) {
 	rows, err := tx.Query(ctx, `select version, pos from projection_checkpoint where name = $1 order by p for update`, m.key)
 	if err != nil {
@@ -297,7 +299,8 @@ func (m *model) read(ctx context.Context) (events int64, err error) {
 	return events, nil
 }
 
-// catchUp brings every partition to within a batch of the end of the ledger.
+// catchUp applies events in every partition until less than a batch is missing to the end of the
+// ledger.
 func (m *model) catchUp(ctx context.Context) error {
 	for _, r := range m.runs {
 		if err := r.catchUp(ctx, 0); err != nil {
@@ -307,8 +310,8 @@ func (m *model) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// catchUp applies events up to at least a position; 0 means to within a batch of the end. It
-// reads the next batch while it applies one.
+// catchUp applies events at least up to a position. If to is 0, it continues until less than a
+// batch is missing to the end. It reads the next batch while it applies one.
 func (r *run) catchUp(ctx context.Context, to int64) error {
 	var next <-chan readBatch
 	for failed := 0; ; {
@@ -343,7 +346,7 @@ func (r *run) catchUp(ctx context.Context, to int64) error {
 	}
 }
 
-// readBatch is the result of reading after a position.
+// readBatch is the result of reading events after a position.
 type readBatch struct {
 	after  int64
 	events []ledger.Event
@@ -351,7 +354,7 @@ type readBatch struct {
 }
 
 // read returns the batch after a position, and starts to read the next one. Its goroutine ends
-// after one read, even if no one receives the result.
+// after one read, even if nobody receives the result.
 func (r *run) read(ctx context.Context, at int64, next *<-chan readBatch) ([]ledger.Event, error) {
 	var b readBatch
 	if *next != nil {
@@ -373,8 +376,9 @@ func (r *run) read(ctx context.Context, at int64, next *<-chan readBatch) ([]led
 	return b.events, b.err
 }
 
-// swap replaces the tables in use by the scratch tables. It holds the lock of the checkpoint,
-// so that only a small rest must be applied, and the count of parked events starts again.
+// swap replaces the tables in use by the scratch tables. It first locks the checkpoints and
+// applies the few remaining events. The parked events of the new tables replace those of the old
+// ones.
 func (m *model) swap(ctx context.Context, scratch *model) error {
 	return pgx.BeginFunc(ctx, m.ledger.Pool(), func(tx pgx.Tx) error {
 		at, err := m.lock(ctx, tx)
@@ -409,7 +413,7 @@ func (m *model) swap(ctx context.Context, scratch *model) error {
 	})
 }
 
-// replace makes the scratch run's checkpoints those of the run.
+// replace gives the checkpoints of the scratch model the key of the model in use.
 func (m *model) replace(ctx context.Context, tx pgx.Tx, scratch *model) error {
 	shape, err := m.shape(ctx, tx)
 	if err != nil {

@@ -23,7 +23,7 @@ func change(t *testing.T, l *ledger.Ledger, statements ...string) {
 	}
 }
 
-// noScratch fails the test if a rebuild has left something.
+// noScratch fails the test if a rebuild has left a schema or a checkpoint.
 func noScratch(t *testing.T, l *ledger.Ledger) {
 	t.Helper()
 	var left int
@@ -34,9 +34,8 @@ func noScratch(t *testing.T, l *ledger.Ledger) {
 	}
 }
 
-// Tables that are gone, that another program has made, or that lack something are
-// noticed at the start and built again, and so is the read model of another
-// ledger or of an older program.
+// At the start, a read model is rebuilt if its tables are missing, incomplete or made by another
+// program, or if it belongs to another ledger or an older program.
 func TestUnsoundReadModelIsRebuiltAtTheStart(t *testing.T) {
 	t.Parallel()
 	l := openLedger(t, ledgertest.New(t))
@@ -68,7 +67,7 @@ func TestUnsoundReadModelIsRebuiltAtTheStart(t *testing.T) {
 		}
 		noScratch(t, l)
 	}
-	// An older program's: made for version 1, so the program is one ahead of it.
+	// The stored version is 1, so this program's version must be one higher.
 	old := all[0]
 	if old.name != status.name {
 		t.Fatal("the first read model is another one")
@@ -84,8 +83,8 @@ func TestUnsoundReadModelIsRebuiltAtTheStart(t *testing.T) {
 	}
 }
 
-// Rows that were changed by hand, and events that were parked, are healed by a
-// rebuild while the service goes on: appends, queries and two nodes that follow.
+// A rebuild repairs rows that were changed by hand, and applies parked events, while the service
+// continues: appends, queries and two nodes.
 func TestRebuildWhileTheServiceGoesOn(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
@@ -106,7 +105,7 @@ func TestRebuildWhileTheServiceGoesOn(t *testing.T) {
 	var appended, stop atomic.Int64
 	appended.Store(50)
 	var working sync.WaitGroup
-	working.Go(func() { // others write and read all the time
+	working.Go(func() { // append and query all the time
 		for stop.Load() == 0 {
 			n := int(appended.Load())
 			appendWorkflow(t, l, n, nil)
@@ -139,8 +138,7 @@ func TestRebuildWhileTheServiceGoesOn(t *testing.T) {
 	}
 }
 
-// A table that is dropped under a running node parks nothing: the events wait for
-// the rebuild.
+// If a table is dropped while a node runs, no event is parked: the events wait for the rebuild.
 func TestDroppedTableParksNothing(t *testing.T) {
 	t.Parallel()
 	l := openLedger(t, ledgertest.New(t))
@@ -170,9 +168,9 @@ func TestDroppedTableParksNothing(t *testing.T) {
 	}
 }
 
-// Two nodes, a version bump on one of them, load on both: nothing is lost or
-// doubled, however often. The old program goes on with the old tables until the new ones
-// take their place.
+// Under load, one of two nodes is upgraded to a newer version of the read model, several times. No
+// event is lost or applied twice. The old program uses the old tables until the new ones replace
+// them.
 func TestVersionBumpUnderLoadOnTwoNodes(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
@@ -201,7 +199,7 @@ func TestVersionBumpUnderLoadOnTwoNodes(t *testing.T) {
 		if got, want := rowCount(t, l), (round+1)*2*each; got != want {
 			t.Fatalf("round %d: %d rows of %d", round, got, want)
 		}
-		// Back to the version that the other node goes on with.
+		// Return to the version of the other node.
 		change(t, l, fmt.Sprintf(`update projection_checkpoint set version = %d where name = 'status'`, status.version))
 		version = status.version
 	}

@@ -16,31 +16,30 @@ import (
 	"github.com/countersign/countersign/ledger"
 )
 
-// model is one running projection: its tables, which all partitions share, and one run per
-// partition.
+// model is one running projection: tables that all partitions share, and one run per partition.
 type model struct {
 	projection
-	schema string // of its tables; a rebuild has its own
-	key    string // name of its checkpoints
+	schema string // schema of its tables; a rebuild uses a separate one
+	key    string // name of its checkpoints in the database
 	ledger *ledger.Ledger
 	log    *slog.Logger
 	made   chan struct{} // closed when the tables are sound
-	runs   []*run        // by partition
+	runs   []*run        // indexed by partition
 }
 
-// run applies the events of one partition; its goroutine is the router's handler. No two
-// partitions have events of the same tenant, so no two runs change the same row.
+// run applies the events of one partition, in the router's handler goroutine. Two runs never
+// change the same row, because a tenant is in one partition.
 type run struct {
 	*model
 	partition *ledger.Partition
 
 	mu       sync.Mutex    // guards position, stored and moved
-	position int64         // everything up to here has been applied
-	stored   int64         // the checkpoint when this node last read or wrote it
+	position int64         // every event up to this position has been applied
+	stored   int64         // checkpoint when this node last read or wrote it
 	moved    chan struct{} // closed when position grows
 
-	// Owned by the handler. No event after from and up to passed changes the read model, so a
-	// batch that begins after passed follows a checkpoint between the two.
+	// Owned by the handler. The events after from, up to passed, do not change the read model. So
+	// a batch that starts at passed+1 may follow any checkpoint between the two.
 	from, passed int64
 	savedAt      time.Time
 }
@@ -65,9 +64,9 @@ func (m *model) sound() bool {
 	}
 }
 
-// start returns the checkpoint when the tables are sound. It is called between two batches, so
-// it may set members that belong to the handler, the first time: a checkpoint just read is as
-// good as one just saved, and events that change nothing pass it without a transaction.
+// start waits until the tables are sound and returns the checkpoint. It is called between two
+// batches, so it may initialize fields that belong to the handler. A checkpoint that was just read
+// counts as just stored, so events without effect can pass it without a transaction.
 func (r *run) start(ctx context.Context) (int64, error) {
 	select {
 	case <-r.made:
@@ -81,7 +80,7 @@ func (r *run) start(ctx context.Context) (int64, error) {
 	return position, err
 }
 
-// checkpoint reads the checkpoint of the read model.
+// checkpoint reads the checkpoint from the database.
 func (r *run) checkpoint(ctx context.Context) (int64, error) {
 	before := r.seen()
 	var version int
@@ -105,9 +104,9 @@ func (r *run) seen() int64 {
 	return r.stored
 }
 
-// saw records a checkpoint that was read after the value before was known. A lower one means
-// that the read model starts again, or that a crash has undone its last steps: this node's
-// position is then no longer valid.
+// saw records a checkpoint that was just read; before is the value known earlier. If the
+// checkpoint is lower, the read model was rebuilt or a crash has undone its last steps, so this
+// node's position is reset.
 func (r *run) saw(stored, before int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -118,7 +117,7 @@ func (r *run) saw(stored, before int64) {
 	r.advance(stored)
 }
 
-// reached records that everything up to a position has been applied.
+// reached records that every event up to a position has been applied.
 func (r *run) reached(position int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -134,7 +133,8 @@ func (r *run) advance(position int64) {
 	}
 }
 
-// Reasons why a batch is sent again, from the then valid checkpoint. Nothing has changed.
+// Reasons why a batch is sent again, starting after the checkpoint at that time. Nothing has
+// changed.
 var (
 	errElsewhere = errors.New("another node has this projection")
 	errGap       = errors.New("the batch does not follow the checkpoint, which another node or a crash has moved back")
@@ -146,7 +146,7 @@ func (m *model) otherVersion(stored int) error {
 	return fmt.Errorf("%w: %s is at %d, this program at %d", errVersion, m.name, stored, m.version)
 }
 
-// handle applies one batch. After an error the batch is sent again.
+// handle applies one batch. If it returns an error, the router sends the batch again.
 func (r *run) handle(m *message.Message) error { return r.take(m.Context(), ledger.Batch(m)) }
 
 func (r *run) take(ctx context.Context, batch []ledger.Event) error {
@@ -156,13 +156,13 @@ func (r *run) take(ctx context.Context, batch []ledger.Event) error {
 	return r.through(ctx, batch)
 }
 
-// through applies a batch, event by event if necessary, and advances the checkpoint.
+// through applies a batch, one event at a time if necessary, and advances the checkpoint.
 func (r *run) through(ctx context.Context, batch []ledger.Event) error {
 	err := r.step(ctx, batch)
 	if !errors.Is(err, errPoison) {
 		return err
 	}
-	// An event of the batch cannot be applied: apply the others without it.
+	// At least one event cannot be applied. Apply the events one by one, to park only that one.
 	for _, e := range batch {
 		if err := r.one(ctx, e); err != nil {
 			return err
@@ -171,12 +171,12 @@ func (r *run) through(ctx context.Context, batch []ledger.Event) error {
 	return nil
 }
 
-// errPoison means that an event cannot be applied, even with a working database.
+// errPoison means that an event cannot be applied although the database works.
 var errPoison = errors.New("the event cannot be applied")
 
-// one applies an event, or parks it after several attempts. The attempts are made here because
-// sending the batch again would delay all other events for each such event. A failure of the
-// database does not park an event.
+// one applies an event, or parks it after several attempts. It makes these attempts itself,
+// because sending the batch again would delay all other events. A failure of the database never
+// parks an event.
 func (r *run) one(ctx context.Context, e ledger.Event) error {
 	pause := firstPause
 	for n := 1; ; n++ {
@@ -196,8 +196,8 @@ func (r *run) one(ctx context.Context, e ledger.Event) error {
 	}
 }
 
-// passes handles a batch that changes nothing and follows the applied events. The read model is
-// then up to date; the checkpoint is saved from time to time, for nodes that start later.
+// passes handles a batch that has no effect and follows the applied events. The read model is then
+// up to date. The checkpoint is stored only from time to time, for nodes that start later.
 func (r *run) passes(batch []ledger.Event) bool {
 	for _, e := range batch {
 		if r.takes(e) {
@@ -213,8 +213,8 @@ func (r *run) passes(batch []ledger.Event) bool {
 	return true
 }
 
-// step applies events and advances the checkpoint in one transaction. It skips events at or
-// below the checkpoint, and never applies a batch that does not follow it.
+// step applies events and advances the checkpoint in one transaction. It skips events at or before
+// the checkpoint, and refuses a batch that does not follow it.
 func (r *run) step(ctx context.Context, batch []ledger.Event) error {
 	last := batch[len(batch)-1]
 	var at checkpoint
@@ -241,7 +241,8 @@ func (r *run) step(ctx context.Context, batch []ledger.Event) error {
 	return err
 }
 
-// ready returns the events of a batch to apply now. Events of parked streams are parked, too.
+// ready returns the events of a batch that must be applied. It parks events of streams that
+// already have a parked event.
 func (r *run) ready(ctx context.Context, tx pgx.Tx, batch []ledger.Event, at checkpoint) ([]ledger.Event, error) {
 	var ready []ledger.Event
 	for _, e := range batch {
@@ -267,23 +268,23 @@ func (r *run) moveOn(position int64) {
 	r.advance(position)
 }
 
-// checkpoint is the position of a read model, locked by a transaction.
+// checkpoint is the stored position of a read model, locked by a transaction.
 type checkpoint struct {
 	version  int
 	position int64
-	ours     bool               // the event it names is in the ledger
-	dead     map[[2]string]bool // streams (tenant, name) with parked events
+	ours     bool               // the ledger contains the event that the checkpoint names
+	dead     map[[2]string]bool // streams with parked events, by tenant and name
 }
 
-// opening returns the options of a step's transaction. It need not be durable: rows and
-// checkpoint are lost together, if at all, and rebuilt.
+// opening returns the options of a step's transaction. It need not be durable, because rows and
+// checkpoint can only be lost together, and are rebuilt.
 func (m *model) opening() pgx.TxOptions {
 	return pgx.TxOptions{BeginQuery: `begin; set local search_path = ` + m.schema + `, public; set local synchronous_commit = off`}
 }
 
-// begin locks the checkpoint and reads it in one round trip. It refuses a first event that does
-// not follow, and a read model of another version or another ledger. Each check is a separate
-// statement, so that its snapshot is taken after the lock.
+// begin locks and reads the checkpoint in one round trip. It refuses events that do not follow the
+// checkpoint, and a read model of another version or ledger. Each check is a separate statement,
+// so that its snapshot is taken after the lock.
 func (r *run) begin(ctx context.Context, tx pgx.Tx, first int64) (at checkpoint, err error) {
 	batch := &pgx.Batch{}
 	batch.Queue(`select version, pos from public.projection_checkpoint where name = $1 and p = $2 for update skip locked`, r.key, r.partition.Number()).
@@ -313,7 +314,7 @@ func (r *run) begin(ctx context.Context, tx pgx.Tx, first int64) (at checkpoint,
 	case !at.ours:
 		return at, fmt.Errorf("%w %s", errForeign, r.name)
 	}
-	r.saw(at.position, r.seen()) // no other node advances it while it is locked
+	r.saw(at.position, r.seen()) // exact, because no other node can advance a locked checkpoint
 	if !r.follows(first, at.position) {
 		r.from, r.passed = at.position, at.position
 		return at, fmt.Errorf("%w: %s is at %d", errGap, r.name, at.position)
@@ -321,14 +322,13 @@ func (r *run) begin(ctx context.Context, tx pgx.Tx, first int64) (at checkpoint,
 	return at, nil
 }
 
-// follows reports whether all events between a checkpoint and a batch are known to change
-// nothing.
+// follows reports whether the events between a checkpoint and a batch are known to have no effect.
 func (r *run) follows(first, position int64) bool {
 	return first <= position+1 || r.from <= position && first <= r.passed+1
 }
 
-// try applies the first events and returns their number. Failures of the events themselves,
-// also panics, are errPoison.
+// try applies events from the start of a list and returns their number. A failure of the events
+// themselves, even a panic, becomes errPoison.
 func (r *run) try(ctx context.Context, tx pgx.Tx, ready []ledger.Event) (n int, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -347,12 +347,12 @@ func (r *run) try(ctx context.Context, tx pgx.Tx, ready []ledger.Event) (n int, 
 	return 0, fmt.Errorf("%w: %w", errPoison, err)
 }
 
-// damaged are errors that every event causes if the tables are damaged (no table, no column, no
-// right). That is not a fault of the event; a rebuild repairs it.
+// damaged lists SQLSTATE codes that every event causes if the tables are damaged (no table, no
+// column, no right). A rebuild repairs that, so these errors do not park an event.
 var damaged = []string{"42P01", "42703", "42501", "3F000"}
 
-// databaseFailed reports whether a failure is temporary: the connection is lost, or the server
-// refuses for its own reasons (classes of SQLSTATE).
+// databaseFailed reports whether the database has caused an error: the connection is lost, the
+// server has a temporary problem (classes of SQLSTATE), or the tables are damaged.
 func databaseFailed(ctx context.Context, tx pgx.Tx, err error) bool {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) {
@@ -371,8 +371,8 @@ func (r *run) move(ctx context.Context, tx pgx.Tx, last ledger.Event, position i
 	return err
 }
 
-// bury parks an event in the transaction that advances the checkpoint past it, unless another
-// node has passed it meanwhile.
+// bury parks an event in the transaction that advances the checkpoint past it, unless another node
+// has advanced the checkpoint meanwhile.
 func (r *run) bury(ctx context.Context, e ledger.Event, cause error) error {
 	var at checkpoint
 	err := pgx.BeginTxFunc(ctx, r.ledger.Pool(), r.opening(), func(tx pgx.Tx) (err error) {

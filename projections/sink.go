@@ -18,35 +18,35 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Sink is another system that receives every event, from the first one, through Watermill: the
-// message id is that of the event, the payload is a forms.CloudEvent, and its attributes are also
-// metadata ce-NAME. It is never a source of truth. It receives events at least once, in order, from one
-// node at a time. An event that its broker refuses as too large (ErrTooLarge) is published
-// without its data, with their hash and a reference to them.
+// Sink is another system that receives every event from the first one on, through Watermill. The
+// message id is the event's id, the payload is a forms.CloudEvent, and its attributes are also
+// metadata ce-NAME. A sink receives events at least once, in order, from one node at a time. If
+// its broker refuses an event as too large (ErrTooLarge), the event is published without its data,
+// with their hash and a URL for them.
 type Sink struct {
-	Name      string // name of its checkpoint; never changes
+	Name      string // part of the name of its checkpoint, so it must never change
 	Publisher message.Publisher
-	BaseURL   string // of this service, for references to data
+	BaseURL   string // URL of the service, for links to data
 }
 
 const (
 	sinkTopic = "countersign"
-	sinkBytes = 512 << 10 // limit in bytes of events published together, below the limits of every broker
+	sinkBytes = 512 << 10 // largest size in bytes of events that are published together; below the limits of all brokers
 )
 
-// EventsPath, followed by a position, is where an organization gets a single event in the form
-// of message data.
+// EventsPath followed by a position is the URL path at which an organization can read one event in
+// the form of message data.
 const EventsPath = "/api/assurance/events/"
 
-// ErrTooLarge is returned by a publisher whose broker refuses messages only because of their
+// ErrTooLarge is the error of a publisher if its broker refuses messages only because of their
 // size. Some of the messages may have been published.
 var ErrTooLarge = errors.New("the broker refuses a message as too large")
 
-// errUnpublished means that a sink does not accept an event now. The event is never parked for
-// that: the sink gets it again, before any other.
+// errUnpublished means that a sink does not accept an event now. The event is not parked but sent
+// again before all later ones.
 var errUnpublished = errors.New("the event could not be published")
 
-// feed is a running sink on this node.
+// feed is a sink as this node runs it.
 type feed struct {
 	Sink
 	ledger      *ledger.Ledger
@@ -54,8 +54,8 @@ type feed struct {
 	withoutData *atomic.Int64
 }
 
-// projection publishes a batch inside the step that advances the checkpoint, so that the
-// checkpoint follows the acknowledgements and never precedes them.
+// projection returns a projection that publishes a batch within the step that advances the
+// checkpoint. So the checkpoint advances only after the broker's acknowledgement.
 func (f feed) projection() projection {
 	return projection{
 		name: "sink/" + f.Name, version: 1, handles: events.Types,
@@ -72,8 +72,8 @@ func (f feed) send(messages ...*message.Message) error {
 	return nil
 }
 
-// publish publishes the first events of a batch and returns their number. If the broker refuses
-// them together, it tries them one by one.
+// publish publishes events from the start of a batch and returns their number. If the broker
+// refuses them together as too large, it tries them one by one.
 func (f feed) publish(ctx context.Context, batch []ledger.Event) (int, error) {
 	var messages []*message.Message
 	for octets := 0; len(messages) < len(batch) && octets < sinkBytes; octets += len(messages[len(messages)-1].Payload) {
@@ -102,8 +102,8 @@ func (f feed) publish(ctx context.Context, batch []ledger.Event) (int, error) {
 }
 
 // publishWithoutData publishes an event without its data: its attributes, the hash of the data,
-// and a reference to them. Only operators can read an event without organization, and they need
-// no reference.
+// and a URL for them. Events without an organization get no URL, because only operators can read
+// them.
 func (f feed) publishWithoutData(ctx context.Context, e ledger.Event, octets int) error {
 	event := f.event(e)
 	data, err := canon.Marshal(event.Data)
@@ -128,8 +128,8 @@ func (f feed) publishWithoutData(ctx context.Context, e ledger.Event, octets int
 }
 
 // event converts an event to the form that a sink publishes. Brokers drop messages with a known
-// id. Each append makes new ids of events, so an id differs from those of another ledger, and
-// from those of events that were lost with a disk.
+// id. Ids of events are never reused, not even in another ledger or after events were lost with a
+// disk.
 func (f feed) event(e ledger.Event) forms.CloudEvent {
 	return forms.NewCloudEvent(f.ledger.Partition(e.Partition).Origin(), e, forms.DataOf(e))
 }
@@ -159,11 +159,11 @@ func sinkMessage(ctx context.Context, event forms.CloudEvent) (*message.Message,
 	return m, nil
 }
 
-// WithoutData returns how many events this node has published without their data. Only
-// Projections of Publish have this count.
+// WithoutData returns the number of events that this node has published without their data. Call
+// it only on the result of Publish.
 func (p *Projections) WithoutData() int64 { return p.withoutData.Load() }
 
-// Event returns an event of a tenant in the form of message data.
+// Event returns an event of a tenant in the form of message data, or ErrNotFound.
 func (p *Projections) Event(ctx context.Context, tenant string, position int64) (forms.EventData, error) {
 	e, err := p.event(ctx, tenant, position)
 	if err != nil {
@@ -183,10 +183,10 @@ func (p *Projections) event(ctx context.Context, tenant string, position int64) 
 	return list[0], nil
 }
 
-// handOn writes the first checkpoint of a projection that hands events on: a sink begins at the
-// first event, webhooks at the head, because no webhook existed before. A checkpoint that names
-// no event of this ledger, because the database was restored, is reset; a sink's messages have
-// ids, so it can drop repeats.
+// handOn writes the first checkpoint of a projection without tables. A sink starts at the first
+// event; webhooks start at the head, because no webhook existed before. If a checkpoint names no
+// event of this ledger because the database was restored, it is reset. A sink can drop repeated
+// messages by their ids.
 func (m *model) handOn(ctx context.Context) error {
 	for _, r := range m.runs {
 		if err := r.handOn(ctx); err != nil {
@@ -198,7 +198,7 @@ func (m *model) handOn(ctx context.Context) error {
 }
 
 func (r *run) handOn(ctx context.Context) error {
-	// Read without a lock first, because another node may hold it while it works on a batch.
+	// Read without a lock, because another node may hold the lock while it works on a batch.
 	p, pool := r.partition.Number(), r.ledger.Pool()
 	var ours bool
 	var at int64

@@ -11,8 +11,8 @@ import (
 	"github.com/countersign/countersign/policy/assurance"
 )
 
-// spend counts the decisions of each organization and adds up their amounts, by day, agent,
-// payee or tool, and rule.
+// spend is the read model with the numbers and amounts of an organization's decisions, by day,
+// agent, payee or tool, and rule.
 var spend = projection{
 	name:     "spend",
 	tables:   []string{"spend", "noise"},
@@ -21,32 +21,33 @@ var spend = projection{
 	applyRun: applySpend,
 }
 
-// applySpend adds a list of decisions and receipts to the sums. A receipt counts on the day of
-// its decision, so that a sum and the list of its decisions agree.
+// applySpend adds a list of decisions and receipts to the sums. A receipt counts on the day of its
+// decision, so that a sum matches the list of its decisions.
 func applySpend(ctx context.Context, l *ledger.Ledger, tx pgx.Tx, list []ledger.Event) (int, error) {
 	return len(list), insertRecorded(ctx, l, tx, list, &spendRows{})
 }
 
-// spendRows holds the rows that events add to the tables, with one array per column.
+// spendRows collects the rows to add to the tables, with one slice per column.
 type spendRows struct {
 	tenants, actors, agents, protocols, targets []string
 	days                                        []time.Time
 	decisions                                   []string // empty for a receipt
 	violations                                  []bool
-	allowed, spent                              []string // US dollars
+	allowed, spent                              []string // amounts in US dollars
 	sequences                                   []int64
 
-	rules    []string // rules that found something, decision by decision
-	ruleRows []int32  // for each of them, the row of its decision: 1 is the first row
+	rules    []string // rules with findings, decision by decision
+	ruleRows []int32  // for each entry of rules the row of its decision, from 1
 }
 
-// addend holds the data of a decision that the sums need.
+// addend contains the data of a decision that the sums need.
 type addend struct {
 	decision, usd string
 	rules         []string
 }
 
-// add adds a row with the day, agent and target of a decision. The row counts nothing yet.
+// add adds a row with the day, agent and target of a decision. All counts and amounts of the row
+// are still zero.
 func (s *spendRows) add(decision ledger.Event) (a addend, err error) {
 	record := events.RecordIn(decision.Payload)
 	summary, err := assurance.ReadSummary(record)
@@ -107,7 +108,7 @@ func (s *spendRows) addReceipt(e, decision ledger.Event) error {
 	return nil
 }
 
-// insert adds the rows to the sums of both tables.
+// insert adds the rows to the sums in both tables.
 func (s *spendRows) insert(ctx context.Context, tx pgx.Tx) error {
 	const counts = `count(*) filter (where decision = 'allow'), count(*) filter (where decision = 'deny'), count(*) filter (where decision = 'needs_review')`
 	if _, err := tx.Exec(ctx, `insert into spend as t
@@ -135,18 +136,19 @@ func (s *spendRows) insert(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// SpendFilter selects decisions; an empty member selects all.
+// SpendFilter selects decisions. An empty member does not restrict them.
 type SpendFilter struct {
-	From, Until time.Time // days (UTC): From is in the period, Until is not
-	Actors      []string  // that caused the decisions; nil: every actor
-	Agent       string    // data key
-	Protocol    string    // not for Noise
+	From, Until time.Time // days in UTC; From is in the period, Until is not
+	Actors      []string  // actors who caused the decisions; nil means every actor
+	Agent       string    // id of the agent's data key
+	Protocol    string    // ignored by Noise
 }
 
-// Spent is a row of sums. Only the members by which the sums are grouped are set.
+// Spent is a row of sums. Of Day, Agent, Protocol and Target only those are set by which the sums
+// are grouped.
 type Spent struct {
 	Day                       time.Time
-	Agent                     string // data key; empty for decisions that name no agent
+	Agent                     string // id of the agent's data key; empty for decisions without an agent
 	Protocol, Target          string
 	Allowed, Denied, Reviewed int64
 	Violations                int64
@@ -154,10 +156,10 @@ type Spent struct {
 	Newest                    int64  // sequence of the newest decision
 }
 
-// Decisions is the number of decisions in a row.
+// Decisions returns the number of decisions in a row.
 func (s Spent) Decisions() int64 { return s.Allowed + s.Denied + s.Reviewed }
 
-// Groupings of Spend: the day, agent, protocol and target of its rows.
+// Groupings for Spend: SQL expressions for the day, agent, protocol and target of a row.
 const (
 	SpendTotal  = `'epoch'::date, '', '', ''`
 	SpendDay    = `day, '', '', ''`
@@ -165,9 +167,9 @@ const (
 	SpendTarget = `'epoch'::date, '', protocol, target`
 )
 
-// Spend adds up decisions by a grouping, one of the constants above. Days come in order, other
-// groups by spent dollars and then by decisions, the largest first. It waits until everything
-// appended before the call is visible, or returns ErrBehind.
+// Spend returns the sums of decisions, grouped by one of the constants above. Days are in order;
+// other groups are sorted by spent dollars and then by decisions, the largest first. It waits
+// until every event appended before the call is visible, or returns ErrBehind.
 func (p *Projections) Spend(ctx context.Context, tenant string, f SpendFilter, by string, limit int) ([]Spent, error) {
 	if err := p.wait(ctx, spend.name, tenant, ""); err != nil {
 		return nil, err
@@ -182,20 +184,20 @@ func (p *Projections) Spend(ctx context.Context, tenant string, f SpendFilter, b
 		tenant, f.From, f.Until, f.Actors, f.Agent, f.Protocol, limit)
 }
 
-// inSpend is the condition of a SpendFilter, except for its protocol, on both tables.
+// inSpend is the SQL condition of a SpendFilter without its protocol. It fits both tables.
 const inSpend = `tenant = $1 and day >= $2 and day < $3 and ($4::text[] is null or actor = any($4)) and ($5 = '' or agent = $5)`
 
-// Fired says how many decisions a rule found something in, by their result.
+// Fired counts the decisions in which a rule had findings, by verdict.
 type Fired struct {
 	Rule                      string
 	Allowed, Denied, Reviewed int64
 }
 
-// Decisions is the number of decisions in which the rule found something.
+// Decisions returns the number of decisions in which the rule had findings.
 func (f Fired) Decisions() int64 { return f.Allowed + f.Denied + f.Reviewed }
 
-// Noise lists rules by the decisions in which they found something, the most frequent first.
-// It waits as Spend does.
+// Noise lists rules by the number of decisions in which they had findings, the most frequent
+// first. It waits as Spend does.
 func (p *Projections) Noise(ctx context.Context, tenant string, f SpendFilter, limit int) ([]Fired, error) {
 	if err := p.wait(ctx, spend.name, tenant, ""); err != nil {
 		return nil, err

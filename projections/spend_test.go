@@ -14,7 +14,8 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// asked records a decision of an agent, and a receipt with an outcome unless it is empty.
+// asked records a decision for a request of an agent, and a receipt with this outcome unless it is
+// empty.
 func asked(t *testing.T, a *commands.App, who organizations.Principal, key, agent, intent, outcome string) {
 	t.Helper()
 	protocol := "x402"
@@ -57,12 +58,12 @@ func reported(t *testing.T, a *commands.App, who organizations.Principal, d assu
 	}
 }
 
-// What agents spend and which rules fire is known per day, agent, payee, tool and rule, and a
-// replay of the ledger comes to the same sums.
+// Sums by day, agent, payee, tool and rule are correct, and a replay of the ledger gives the same
+// sums.
 func TestSpend(t *testing.T) {
 	t.Parallel()
 	a, _ := newApp(t)
-	day := func(d int) time.Time { // after every event that was recorded with the real clock
+	day := func(d int) time.Time { // later than all events recorded with the real clock
 		return time.Now().UTC().Truncate(24*time.Hour).AddDate(1, 0, d)
 	}
 	now := day(1).Add(23 * time.Hour)
@@ -73,7 +74,7 @@ func TestSpend(t *testing.T) {
 	ada, bob := `,"agentId":"ada"`, `,"agentId":"bob"`
 	asked(t, a, one, "1", ada, fmt.Sprintf(buy, "a.example", "GET", "0.25"), "fulfilled")
 	asked(t, a, one, "2", ada, fmt.Sprintf(buy, "b.example", "GET", "0.5"), "failed")
-	asked(t, a, one, "3", bob, fmt.Sprintf(buy, "a.example", "GET", "7"), "fulfilled") // denied: more than 1
+	asked(t, a, one, "3", bob, fmt.Sprintf(buy, "a.example", "GET", "7"), "fulfilled") // denied, because it is more than 1
 	now = now.Add(2 * time.Hour)
 	asked(t, a, one, "4", ada, fmt.Sprintf(buy, "a.example", "BREW", "0.1"), "")
 	asked(t, a, one, "5", "", `{"serverId":"files","toolName":"read"}`, "")

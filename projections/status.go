@@ -17,7 +17,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// status keeps the record of each workflow for 30 days.
+// status is the read model of workflow records, which are kept for 30 days.
 var status = projection{
 	name:    "status",
 	tables:  []string{"workflow_status"},
@@ -31,9 +31,9 @@ var status = projection{
 	sweep: `delete from readmodels.workflow_status where expires_at < now() - interval '1 day'`,
 }
 
-// StatusRecord is the answer of the status endpoint. A record with an action binding (shape A)
-// has ActionBindingVersion and ActionHash; a legacy record (shape B, of workflow.completed) has
-// Binding instead.
+// StatusRecord is the answer of the status endpoint. A record with an action binding (shape A of
+// the specification) has ActionBindingVersion and ActionHash. A legacy record (shape B, from
+// workflow.completed) has Binding instead.
 type StatusRecord struct {
 	WorkflowID           string                  `json:"workflowId" jsonschema:"pattern=^asw_[0-9a-f-]{36}$"`
 	Status               string                  `json:"status" jsonschema:"enum=completed,enum=review_required"`
@@ -50,7 +50,7 @@ type StatusRecord struct {
 	Boundaries           actionsafety.Boundaries `json:"boundaries"`
 }
 
-// StatusAudit has the ids of the workflow's component answers.
+// StatusAudit contains the ids of the workflow's component answers.
 type StatusAudit struct {
 	CommandScoreRequestID *string `json:"commandScoreRequestId" jsonschema:"nullable"`
 	ReviewTriageRequestID *string `json:"reviewTriageRequestId" jsonschema:"nullable"`
@@ -62,7 +62,7 @@ type StatusBinding struct {
 	Reason    string `json:"reason" jsonschema:"enum=legacy_status_record_without_versioned_action_binding" jsonschema_description:"Why there is no action hash."`
 }
 
-// legacyReason is the specification's text for a record without action binding.
+// legacyReason is the specification's text for a record without an action binding.
 const legacyReason = "legacy_status_record_without_versioned_action_binding"
 
 func applyStatus(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
@@ -70,7 +70,7 @@ func applyStatus(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 	return err
 }
 
-// applyStatuses inserts all records of a list in one statement.
+// applyStatuses inserts the records of all events of a list in one statement.
 func applyStatuses(ctx context.Context, _ *ledger.Ledger, tx pgx.Tx, list []ledger.Event) (n int, err error) {
 	var ids, records []string
 	var expires []time.Time
@@ -100,8 +100,8 @@ func applyStatuses(ctx context.Context, _ *ledger.Ledger, tx pgx.Tx, list []ledg
 	return len(list), err
 }
 
-// statusOf is pure: it returns the record of an event that contains a workflow, otherwise nil.
-// A call contains its workflow in the receipt's record.
+// statusOf returns the status record of an event that contains a workflow, or nil. It has no side
+// effects. A call contains its workflow in the record of its receipt.
 func statusOf(e ledger.Event) (*StatusRecord, error) {
 	if e.Type == events.TypeWorkflowCompleted {
 		stored, err := events.As[events.WorkflowCompleted](e)
@@ -141,10 +141,11 @@ func recordOf(w events.Workflow) *StatusRecord {
 	}
 }
 
-// Status returns the record of a workflow as canonical JSON. It waits until everything appended
-// before the call is visible, or returns ErrBehind. For a workflow that is unknown or older
-// than 30 days, by the database's clock, it returns ErrNotFound, unless the workflow may be in
-// a parked event: the stream of a call does not name its workflow.
+// Status returns the record of a workflow as canonical JSON. It waits until every event appended
+// before the call is visible, or returns ErrBehind. For a workflow that is unknown or older than
+// 30 days by the database's clock, it returns ErrNotFound. If any event of the tenant is parked,
+// it returns ErrBehind instead: the parked event may contain the workflow, because the stream of a
+// call does not name its workflow.
 func (p *Projections) Status(ctx context.Context, workflowID string) (jsontext.Value, error) {
 	if err := p.wait(ctx, "status", p.ledger.Service(workflowID), "workflow/"+workflowID); err != nil {
 		return nil, err

@@ -38,12 +38,12 @@ func start(t *testing.T, l *ledger.Ledger) *Projections {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Patience = time.Minute // however busy the machine is
+	p.Patience = time.Minute // long enough for a busy machine
 	t.Cleanup(p.Close)
 	return p
 }
 
-// stopped is the projection status with its tables made and nobody at work.
+// stopped returns the projection status with its tables, but not running.
 func stopped(t *testing.T, l *ledger.Ledger) *run {
 	t.Helper()
 	p := start(t, l)
@@ -51,8 +51,8 @@ func stopped(t *testing.T, l *ledger.Ledger) *run {
 	return p.models["status"].runs[0]
 }
 
-// workflowID is the n-th of ids that are at home in the first partition, whose feed
-// these tests follow step by step; they are in the order of n.
+// workflowID returns the n-th id of a workflow in the first partition, whose feed these tests
+// control. Ids are in the order of n.
 func workflowID(n int) string {
 	for k := 0; ; k++ {
 		if id := fmt.Sprintf("asw_%08d-0000-4000-8000-%012d", n, k); ledger.Home(id, ledgertest.Partitions()) == 0 {
@@ -61,7 +61,7 @@ func workflowID(n int) string {
 	}
 }
 
-// completed is a workflow, as a receipt keeps it.
+// completed returns a workflow as a receipt contains it.
 func completed(n int) events.Workflow {
 	score := "crs_00000000000000000000000000000000"
 	now := time.Now().UTC()
@@ -72,7 +72,7 @@ func completed(n int) events.Workflow {
 	}
 }
 
-// appendWorkflow appends the event of a legacy record; the payload nil is a good one.
+// appendWorkflow appends the event of a legacy record. If payload is nil, it is a valid one.
 func appendWorkflow(t *testing.T, l *ledger.Ledger, n int, payload []byte) {
 	t.Helper()
 	if payload == nil {
@@ -98,7 +98,7 @@ func everything(t *testing.T, l *ledger.Ledger) []ledger.Event {
 	return list
 }
 
-// state is everything of the read model: its rows and its checkpoint.
+// state returns all rows and the checkpoint of the read model as text.
 func state(t *testing.T, l *ledger.Ledger) string {
 	t.Helper()
 	var text string
@@ -119,7 +119,7 @@ func rowCount(t *testing.T, l *ledger.Ledger) (n int) {
 	return n
 }
 
-// A batch delivered twice, or in parts that overlap, is applied once.
+// If a batch is delivered twice, or in overlapping parts, its events are applied once.
 func TestBatchDeliveredTwiceIsAppliedOnce(t *testing.T) {
 	t.Parallel()
 	l := openLedger(t, ledgertest.New(t))
@@ -148,8 +148,8 @@ func TestBatchDeliveredTwiceIsAppliedOnce(t *testing.T) {
 	}
 }
 
-// A crash between apply and commit leaves neither rows nor checkpoint; the next
-// try has both.
+// A crash between apply and commit leaves neither rows nor checkpoint. The next attempt writes
+// both.
 func TestCrashBetweenApplyAndCommit(t *testing.T) {
 	t.Parallel()
 	l := openLedger(t, ledgertest.New(t))
@@ -158,7 +158,7 @@ func TestCrashBetweenApplyAndCommit(t *testing.T) {
 		appendWorkflow(t, l, n, nil)
 	}
 	batch, before := everything(t, l), state(t, l)
-	r.applyRun = nil // each event by itself
+	r.applyRun = nil // apply each event separately
 	good := r.apply
 	for crashAt := range batch {
 		applied := 0
@@ -189,8 +189,7 @@ func TestCrashBetweenApplyAndCommit(t *testing.T) {
 	}
 }
 
-// While another node works on the projection, this one does nothing and comes
-// again.
+// While another node works on the projection, this node does nothing and tries again later.
 func TestTwoNodesDoNotApplyAtOnce(t *testing.T) {
 	t.Parallel()
 	l := openLedger(t, ledgertest.New(t))
@@ -218,8 +217,8 @@ func TestTwoNodesDoNotApplyAtOnce(t *testing.T) {
 	}
 }
 
-// A poison event parks its stream and no other: the query for it is ErrBehind,
-// all others are answered, and later events of the stream wait with it.
+// An event that cannot be applied parks only its own stream. Queries about that stream return
+// ErrBehind, all others are answered, and later events of the stream are parked, too.
 func TestPoisonEventParksItsStreamOnly(t *testing.T) {
 	t.Parallel()
 	l := openLedger(t, ledgertest.New(t))
@@ -228,7 +227,7 @@ func TestPoisonEventParksItsStreamOnly(t *testing.T) {
 	for n, poison := range map[int]string{2: `{}`, 3: `{"unknown":1}`, 4: `{"workflow":{"expiresAt":"yesterday"}}`} {
 		appendWorkflow(t, l, n, []byte(poison))
 	}
-	appendWorkflow(t, l, 2, nil) // a good event, in a parked stream
+	appendWorkflow(t, l, 2, nil) // a valid event in the parked stream
 	appendWorkflow(t, l, 5, nil)
 	ledgertest.Until(t, "four parked events", func() bool { lags, err := p.Lags(t.Context()); return err == nil && lags["status"] == Lag{Parked: 4} })
 	for n := 1; n <= 5; n++ {
@@ -242,14 +241,14 @@ func TestPoisonEventParksItsStreamOnly(t *testing.T) {
 	}
 }
 
-// A panic in apply stops no other projection and no query of what is there.
+// A panic in apply stops no other projection and no query of existing rows.
 func TestPanicInApplyIsAPoisonEvent(t *testing.T) {
 	t.Parallel()
 	l := openLedger(t, ledgertest.New(t))
 	r := stopped(t, l)
 	appendWorkflow(t, l, 1, nil)
 	appendWorkflow(t, l, 2, nil)
-	r.applyRun = nil // each event by itself
+	r.applyRun = nil // apply each event separately
 	good := r.apply
 	r.apply = func(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 		if e.Stream == "workflow/"+workflowID(1) {
@@ -269,14 +268,14 @@ func TestPanicInApplyIsAPoisonEvent(t *testing.T) {
 	}
 }
 
-// What is the database's failure is tried again and parks nothing, however often.
+// A failure of the database parks no event: the step is repeated, however often it fails.
 func TestFailuresOfTheDatabaseParkNothing(t *testing.T) {
 	t.Parallel()
 	l := openLedger(t, ledgertest.New(t))
 	r := stopped(t, l)
 	appendWorkflow(t, l, 1, nil)
 	appendWorkflow(t, l, 2, nil)
-	r.applyRun = nil // each event by itself
+	r.applyRun = nil // apply each event separately
 	good, m := r.apply, ledgerMessage(t, l)
 	for _, sql := range []string{
 		`do $$ begin raise exception 'full' using errcode = '53100'; end $$`,
@@ -307,8 +306,7 @@ func TestFailuresOfTheDatabaseParkNothing(t *testing.T) {
 	}
 }
 
-// patient repeats a step as long as the server has not noticed that the client of
-// the step before is gone, and holds its lock.
+// patient repeats a step while the server still holds the lock of the previous step's lost client.
 func patient(step func() error) error {
 	err := step()
 	for errors.Is(err, errElsewhere) {
@@ -317,7 +315,7 @@ func patient(step func() error) error {
 	return err
 }
 
-// ledgerMessage is everything of the ledger, as the feed sends it.
+// ledgerMessage returns all events of the ledger in one message, as the feed sends it.
 func ledgerMessage(t *testing.T, l *ledger.Ledger) *message.Message {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -332,7 +330,7 @@ func ledgerMessage(t *testing.T, l *ledger.Ledger) *message.Message {
 	return m
 }
 
-// A query sees what was appended before it was asked, on any node.
+// A query on any node sees every event that was appended before the query.
 func TestReadYourWrites(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
@@ -351,14 +349,15 @@ func TestReadYourWrites(t *testing.T) {
 	}
 }
 
-// What a node does not reach in time is ErrBehind, and there once it has.
+// If a node does not catch up in time, a query returns ErrBehind. Once it has caught up, the query
+// succeeds.
 func TestBehindUntilCaughtUp(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
 	l := openLedger(t, db)
 	p := start(t, l)
 	p.Close()
-	p.Close() // twice
+	p.Close() // a second call does nothing
 	p.Patience = time.Millisecond
 	appendWorkflow(t, l, 1, nil)
 	if _, err := p.Status(t.Context(), workflowID(1)); !errors.Is(err, ErrBehind) {
@@ -372,7 +371,7 @@ func TestBehindUntilCaughtUp(t *testing.T) {
 		t.Errorf("started again: %v", err)
 	}
 	p.Patience = time.Minute
-	if _, err := p.Status(t.Context(), workflowID(1)); err != nil { // sees the other node's checkpoint
+	if _, err := p.Status(t.Context(), workflowID(1)); err != nil { // reads the other node's checkpoint
 		t.Errorf("the stopped node: %v", err)
 	}
 	if _, err := q.Status(t.Context(), workflowID(2)); !errors.Is(err, ErrNotFound) {
@@ -380,7 +379,7 @@ func TestBehindUntilCaughtUp(t *testing.T) {
 	}
 }
 
-// A read model thrown away and built again has the same bytes.
+// A dropped and rebuilt read model has the same bytes.
 func TestRebuildGivesTheSameBytes(t *testing.T) {
 	t.Parallel()
 	l := openLedger(t, ledgertest.New(t))
@@ -412,7 +411,7 @@ func TestRebuildGivesTheSameBytes(t *testing.T) {
 	}
 }
 
-// Rows past their 30 days are not shown, and swept a day later.
+// Rows older than 30 days are not shown, and deleted a day later.
 func TestExpiredRowsAreHiddenThenSwept(t *testing.T) {
 	t.Parallel()
 	l := openLedger(t, ledgertest.New(t))
@@ -439,12 +438,12 @@ func TestExpiredRowsAreHiddenThenSwept(t *testing.T) {
 	}
 }
 
-// The two shapes of the specification, as a pure function of the event.
+// statusOf returns both shapes of the specification.
 func TestStatusOfBothShapes(t *testing.T) {
 	t.Parallel()
 	w := completed(1)
 	w.CreatedAt, w.ExpiresAt = "2026-11-20T15:00:00.000Z", "2026-12-20T15:00:00.000Z"
-	w.HumanApprovalIncluded = true // is not shown: in an answer it is always false
+	w.HumanApprovalIncluded = true // not shown, because it is always false in an answer
 	workflow, err := canon.Marshal(w)
 	if err != nil {
 		t.Fatal(err)
@@ -452,7 +451,7 @@ func TestStatusOfBothShapes(t *testing.T) {
 	record := fmt.Appendf(nil, `{"workflow":%s}`, workflow)
 	stored := map[string]any{
 		events.TypeCallCompleted: events.CallCompleted{Record: record, Integrity: &seal.Integrity{RecordHash: "h"}, VerifyURL: "https://x/api/verify"},
-		// A binding in a legacy record is not shown either.
+		// An action binding in a legacy record is not shown.
 		events.TypeWorkflowCompleted: events.WorkflowCompleted{Workflow: w},
 	}
 	const audit = `"audit":{"commandScoreRequestId":"crs_00000000000000000000000000000000","reviewTriageRequestId":null},`
@@ -484,7 +483,7 @@ func TestStatusOfBothShapes(t *testing.T) {
 	}
 }
 
-// A run is one event: its receipt's record holds the workflow. Services without a
+// A workflow run is one event: the record of its receipt contains the workflow. Services without a
 // workflow sign receipts, too. Each workflow has one row.
 func TestStatusOfARun(t *testing.T) {
 	t.Parallel()
@@ -533,8 +532,8 @@ func TestStatusOfARun(t *testing.T) {
 	}
 }
 
-// A call names its workflow in its payload alone: while one is parked, nobody can say
-// that a workflow is not there.
+// Only the payload of a call names its workflow. So while a call is parked, the service cannot say
+// that a workflow does not exist.
 func TestAParkedRunMayBeAnyWorkflow(t *testing.T) {
 	t.Parallel()
 	l := openLedger(t, ledgertest.New(t))

@@ -25,15 +25,16 @@ import (
 	"github.com/countersign/countersign/policy/assurance"
 )
 
-// node is a program of its own on the database of the others.
+// node is a separate program on the shared database.
 type node struct {
 	app     *commands.App
 	token   orgs.Principal
-	version int // of its read model history
+	version int // version of its read model history
 	reads   *Projections
 }
 
-// startNode joins an organization by its token; without one it makes the organization.
+// startNode starts a node that uses an organization's token. If token is empty, it creates the
+// organization.
 func startNode(t *testing.T, db *ledgertest.DB, token string) (*node, string) {
 	t.Helper()
 	ctx := t.Context()
@@ -95,7 +96,7 @@ func (n *node) read(t *testing.T) {
 	}
 }
 
-// upgrade starts the read models again as a newer program has them.
+// upgrade restarts the read models with the version of a newer program.
 func (n *node) upgrade(t *testing.T) {
 	t.Helper()
 	n.reads.Close()
@@ -103,7 +104,7 @@ func (n *node) upgrade(t *testing.T) {
 	n.read(t)
 }
 
-// decide makes a decision and returns its id.
+// decide records a decision and returns its id.
 func (n *node) decide(t *testing.T, key string) string {
 	request, err := assurance.ParseDecision(fmt.Appendf(nil, `{"protocol":"mcp","idempotencyKey":%q,"subject":{"runId":"run"},"intent":{"serverId":"files","toolName":"read"}}`, key))
 	if err != nil {
@@ -122,8 +123,8 @@ func (n *node) decide(t *testing.T, key string) string {
 	return d.DecisionID
 }
 
-// listed is the decision of every row, once this node would show them: who is told
-// that it is behind asks again, as long as a busy machine takes.
+// listed returns the decision of every row in the history. It repeats the query while the answer
+// is ErrBehind, because the machine may be slow.
 func (n *node) listed(t *testing.T) []string {
 	t.Helper()
 	for {
@@ -147,7 +148,7 @@ func (n *node) listed(t *testing.T) []string {
 	return ids
 }
 
-// rounds is how often the heavy tests repeat; ROUNDS=20 is the long form.
+// rounds returns the number of repetitions of slow tests, which ROUNDS sets; 20 is the long form.
 func rounds(t *testing.T) int {
 	t.Helper()
 	n, err := strconv.Atoi(os.Getenv("ROUNDS"))
@@ -160,10 +161,9 @@ func rounds(t *testing.T) int {
 	return n
 }
 
-// Two nodes decide, and one after the other is replaced by a program whose read
-// model history is of the next version, while both are under load or, in every
-// other round, while only the new one is: afterwards each of them lists every
-// decision that was ever acknowledged, once.
+// Two nodes record decisions and are upgraded one after the other to a newer version of the read
+// model history. The load is on both nodes or, in every other round, only on the upgraded one.
+// Afterwards each node lists every acknowledged decision exactly once.
 func TestHistoryListsEveryDecisionAfterAVersionBumpOnTwoNodes(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
@@ -173,7 +173,7 @@ func TestHistoryListsEveryDecisionAfterAVersionBumpOnTwoNodes(t *testing.T) {
 	var mu sync.Mutex
 	var decided []string
 	for round := range rounds(t) {
-		quiet := round%2 == 1 // the node that is upgraded last decides nothing
+		quiet := round%2 == 1 // the node that is upgraded last records no decisions
 		stop := make(chan struct{})
 		var working sync.WaitGroup
 		for i, n := range nodes {
@@ -201,7 +201,7 @@ func TestHistoryListsEveryDecisionAfterAVersionBumpOnTwoNodes(t *testing.T) {
 		}
 		for _, n := range []*node{second, first} {
 			n.upgrade(t)
-			n.listed(t) // the new read model is in use before the other node is upgraded
+			n.listed(t) // wait until the new read model is in use before the other node is upgraded
 		}
 		close(stop)
 		working.Wait()

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// wait waits until the projection has reached the present head of the tenant's partition. It
-// returns ErrBehind if that takes longer than Patience, if the stream is parked, or if the read
-// model has another version. An empty stream means every stream of the tenant.
+// wait waits until the projection has reached the current head of the tenant's partition. It
+// returns ErrBehind if that takes longer than Patience, if the stream has a parked event, or if
+// the read model has another version. An empty stream means every stream of the tenant.
 func (p *Projections) wait(ctx context.Context, name, tenant, stream string) error {
 	return p.models[name].runs[p.ledger.Home(tenant).Number()].wait(ctx, p.Patience, tenant, stream)
 }
 
-// waitAll waits in every partition, for queries on the service's own tenants.
+// waitAll waits in every partition, for queries about the service tenants.
 func (p *Projections) waitAll(ctx context.Context, name, stream string) error {
 	for _, r := range p.models[name].runs {
 		if err := r.wait(ctx, p.Patience, r.partition.Service(), stream); err != nil {
@@ -60,8 +60,8 @@ func (r *run) wait(ctx context.Context, patience time.Duration, tenant, stream s
 	}
 }
 
-// shows asks the database whether the read model is still in the state that this node has
-// recorded: of its version, not moved back below the head, and without parked events that the
+// shows checks in the database that the state this node has recorded is still valid: the read
+// model has this version, was not moved back before the head, and has no parked events that the
 // query concerns.
 func (r *run) shows(ctx context.Context, head int64, tenant, stream string) (bool, error) {
 	before := r.seen()

@@ -11,8 +11,8 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 )
 
-// Two nodes share the batches of a read model; that the other one was faster is no
-// error of which an operator is told, and a real one is.
+// Two nodes share the batches of a read model. That the other node was faster is not logged as an
+// error; a real error is.
 func TestOnlyRealErrorsOfTheRouterAreLogged(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

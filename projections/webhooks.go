@@ -18,9 +18,9 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// webhooks queues a message for every webhook that subscribes to an event's topic. Its rows are
-// work to do and are never rebuilt. queueing builds its projection. The sender gets messages by
-// Take and reports the results by Tried.
+// webhooks is the projection that queues a message for every webhook that subscribes to an event's
+// topic. Its rows are work to do and are never rebuilt. queueing returns the complete projection.
+// The sender gets messages from Take and reports results to Tried.
 var webhooks = projection{
 	name:    "webhooks",
 	version: 1,
@@ -30,7 +30,7 @@ var webhooks = projection{
 		and due_at < now() - case state when 'sent' then interval '7 days' else interval '30 days' end`,
 }
 
-// Topics as webhook.created has them.
+// Topics in the event webhook.created.
 const (
 	topicDecisions   = "decisions"
 	topicViolations  = "violations"
@@ -38,25 +38,25 @@ const (
 	topicCheckpoints = "checkpoints"
 )
 
-// maxListening is the number of tenants whose webhooks are cached.
+// maxListening is the largest number of tenants whose webhooks are cached.
 const maxListening = 10_000
 
-// listener has the members of a webhook that queueing needs.
+// listener contains the members of a webhook that queueing needs.
 type listener struct {
 	tenant, id    string
 	partition     int16
 	topics        []string
-	from, removed int64 // positions; removed is 0 while the webhook exists
+	from, removed int64 // positions of its creation and removal; removed is 0 while the webhook exists
 }
 
-// listeners caches the webhooks of tenants with the version of their stream, so that a batch
-// reads only versions. The goroutine that follows their partition owns it.
+// listeners caches the webhooks of tenants together with the version of their stream, so that a
+// batch must read only versions. It belongs to the goroutine that follows the partition.
 type listeners struct {
-	version map[string]int64 // version of the stream, by tenant; no entry if there are none
+	version map[string]int64 // version of the stream by tenant; no entry if the tenant has no webhooks
 	known   map[string][]listener
 }
 
-// queueing returns the projection webhooks on one node, for a ledger with a number of
+// queueing returns the projection webhooks for one node of a ledger with this number of
 // partitions, each with its own cache.
 func queueing(partitions int) projection {
 	p, remembered := webhooks, make([]listeners, partitions)
@@ -66,7 +66,7 @@ func queueing(partitions int) projection {
 	return p
 }
 
-// queue queues the messages of all events of a list.
+// queue queues the messages about the events of a list.
 func (w *listeners) queue(ctx context.Context, tx pgx.Tx, list []ledger.Event) (int, error) {
 	if err := w.learn(ctx, tx, list); err != nil {
 		return 0, err
@@ -99,8 +99,7 @@ func (w *listeners) queue(ctx context.Context, tx pgx.Tx, list []ledger.Event) (
 	return len(list), nil
 }
 
-// learn reads the webhooks of a batch's tenants again if their stream has grown, or if they are
-// not cached.
+// learn reads the webhooks of a batch's tenants if they are not cached or their stream has grown.
 func (w *listeners) learn(ctx context.Context, tx pgx.Tx, list []ledger.Event) error {
 	if w.known == nil || len(w.known) > maxListening {
 		w.version, w.known = map[string]int64{}, map[string][]listener{}
@@ -137,8 +136,8 @@ func (w *listeners) learn(ctx context.Context, tx pgx.Tx, list []ledger.Event) e
 	return nil
 }
 
-// listenersOf reads the webhooks of tenants from their streams, also removed ones, because a
-// batch may contain events before the removal.
+// listenersOf reads the webhooks of tenants from their streams. It includes removed ones, because
+// a batch may contain events before the removal.
 func listenersOf(ctx context.Context, tx pgx.Tx, p int16, tenants []string) (map[string][]listener, error) {
 	rows, err := tx.Query(ctx, `select tenant, pos, type, schema_version, payload from public.events
 		where p = $1 and tenant = any($2) and stream = 'webhooks' order by pos`, p, tenants)
@@ -165,7 +164,7 @@ func listenersOf(ctx context.Context, tx pgx.Tx, p int16, tenants []string) (map
 	return found, err
 }
 
-// topicsOf returns the topics of an event, without checkpoints.
+// topicsOf returns the topics of an event, except checkpoints.
 func topicsOf(e ledger.Event) ([]string, error) {
 	switch e.Type {
 	case events.TypeDecisionRecorded:
@@ -182,7 +181,8 @@ func topicsOf(e ledger.Event) ([]string, error) {
 	return nil, nil
 }
 
-// checkpointAfter is how long a checkpoint of new events waits for more of them.
+// checkpointAfter is the delay of a checkpoint message after new events, so that one message
+// covers more of them.
 const checkpointAfter = time.Minute
 
 func queueMessage(ctx context.Context, tx pgx.Tx, l listener, position int64, topic string, topics []string) error {
@@ -213,9 +213,9 @@ func dropMessages(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 
 // Delivery is one message to one webhook.
 type Delivery struct {
-	MessageID string `json:"messageId"` // p:position:topic, the webhook-id header of every attempt
+	MessageID string `json:"messageId"` // p:position:topic, which is the header webhook-id of every attempt
 	Topic     string `json:"topic" jsonschema:"enum=decisions,enum=violations,enum=reviews,enum=checkpoints"`
-	Position  int64  `json:"position"` // position of the event; for a checkpoint the position that it must cover
+	Position  int64  `json:"position"` // position of the event; for a checkpoint the position that it must cover at least
 	State     string `json:"state" jsonschema:"enum=due,enum=sent,enum=dead"`
 	Attempts  int    `json:"attempts"`
 	DueAt     string `json:"dueAt" jsonschema:"format=date-time" jsonschema_description:"Time of the next attempt, or of the last one if there is no further attempt."`
@@ -236,8 +236,8 @@ func scanDelivery(row pgx.CollectableRow) (d Delivery, err error) {
 	return d, err
 }
 
-// Deliveries lists the newest messages to a webhook, optionally only those in a state. Removed
-// webhooks have no due messages.
+// Deliveries lists the newest messages to a webhook; a non-empty state selects only messages in
+// that state. Removed webhooks have no due messages.
 func (p *Projections) Deliveries(ctx context.Context, tenant, webhookID, state string, limit int) ([]Delivery, error) {
 	if err := p.wait(ctx, webhooks.name, tenant, ""); err != nil {
 		return nil, err
@@ -246,8 +246,8 @@ func (p *Projections) Deliveries(ctx context.Context, tenant, webhookID, state s
 		where p = $5 and webhook_id = $1 and tenant = $2 and ($3 = '' or state = $3) order by pos desc, topic limit $4`, webhookID, tenant, state, limit, p.ledger.Home(tenant).Number())
 }
 
-// SendAgain makes the dead messages of a webhook due, beginning with their first attempt, or
-// only one sent or dead message. It returns their number.
+// SendAgain makes all dead messages of a webhook due again, or only one sent or dead message, and
+// resets their attempts. It returns the number of messages.
 func (p *Projections) SendAgain(ctx context.Context, tenant, webhookID, message string) (int, error) {
 	done, err := p.ledger.Pool().Exec(ctx, `update webhook_deliveries set state = 'due', attempts = 0, due_at = now()
 		where p = $4 and webhook_id = $1 and tenant = $2
@@ -258,8 +258,8 @@ func (p *Projections) SendAgain(ctx context.Context, tenant, webhookID, message 
 	return int(done.RowsAffected()), nil
 }
 
-// Take returns messages that are due, by the clock of the database, and not for one of the busy
-// webhooks. Each belongs to the caller until the lease ends; then another sender may try, also
+// Take returns due messages, by the database's clock, except those of busy webhooks. Each message
+// belongs to the caller until the lease ends. After that another sender may take it, for example
 // after a crash.
 func (p *Projections) Take(ctx context.Context, lease time.Duration, busy []string, most int) ([]Delivery, error) {
 	rows, err := p.ledger.Pool().Query(ctx, `update webhook_deliveries set attempts = attempts + 1, due_at = now() + $1::interval
@@ -272,16 +272,16 @@ func (p *Projections) Take(ctx context.Context, lease time.Duration, busy []stri
 	return pgx.CollectRows(rows, scanDelivery)
 }
 
-// Result is the result of an attempt.
+// Result is the result of one attempt to send a message.
 type Result struct {
 	State  string        // "sent", "dead", or "due" for another attempt
-	After  time.Duration // time until the next attempt
-	Status int           // status of the answer; 0 if there was none
-	Error  string        // one line, at most 200 characters; empty if it was sent
+	After  time.Duration // time until the next attempt, if State is "due"
+	Status int           // HTTP status of the answer; 0 if there was none
+	Error  string        // one line of at most 200 characters; empty if the message was sent
 }
 
-// Tried records the result of an attempt at d. It does nothing if another sender has taken the
-// message meanwhile, because the lease had ended.
+// Tried records the result of an attempt at d. If the lease has ended and another sender has taken
+// the message, it does nothing.
 func (p *Projections) Tried(ctx context.Context, d Delivery, r Result) error {
 	_, err := p.ledger.Pool().Exec(ctx, `update webhook_deliveries set state = $5, due_at = now() + $6::interval, status = $7, error = $8
 		where p = $9 and webhook_id = $1 and pos = $2 and topic = $3 and attempts = $4 and state = 'due'`,
@@ -289,15 +289,15 @@ func (p *Projections) Tried(ctx context.Context, d Delivery, r Result) error {
 	return err
 }
 
-// Forget drops a message to a webhook that does not exist any more.
+// Forget deletes a message to a webhook that no longer exists.
 func (p *Projections) Forget(ctx context.Context, d Delivery) error {
 	_, err := p.ledger.Pool().Exec(ctx, `delete from webhook_deliveries where p = $4 and webhook_id = $1 and pos = $2 and topic = $3`,
 		d.WebhookID, d.Position, d.Topic, d.Partition)
 	return err
 }
 
-// Message returns the contents of a delivery: for decisions and receipts the entry of the
-// history, for a checkpoint its note.
+// Message returns the content of a delivery: for decisions and receipts the entry in the history,
+// for a checkpoint its note.
 func (p *Projections) Message(ctx context.Context, d Delivery) (forms.CloudEvent, error) {
 	home := p.ledger.Home(d.Tenant)
 	e, err := p.event(ctx, d.Tenant, d.Position)
@@ -336,9 +336,9 @@ func (p *Projections) Message(ctx context.Context, d Delivery) (forms.CloudEvent
 
 // CheckpointData is the data of a message about a checkpoint.
 type CheckpointData struct {
-	Size     int64  `json:"size"`     // of the tree: every event up to this position
-	RootHash string `json:"rootHash"` // hex
-	Note     string `json:"note"`     // C2SP signed note; store it where the service cannot change it
+	Size     int64  `json:"size"`     // size of the tree, which is the last position that it covers
+	RootHash string `json:"rootHash"` // root of the tree in hex
+	Note     string `json:"note"`     // C2SP signed note, to be stored where the service cannot change it
 }
 
 func (p *Projections) checkpointMessage(ctx context.Context, e ledger.Event) (forms.CloudEvent, error) {
@@ -350,15 +350,15 @@ func (p *Projections) checkpointMessage(ctx context.Context, e ledger.Event) (fo
 	if newest == nil || newest.Size < e.Position {
 		return forms.CloudEvent{}, fmt.Errorf("no checkpoint covers position %d yet", e.Position)
 	}
-	// The message is about the checkpoint. The event only says for whom, and when it was due.
+	// The message is about the checkpoint. The event only determined its recipient and its time.
 	m := forms.NewCloudEvent(home.Origin(), e, CheckpointData{newest.Size, fmt.Sprintf("%x", newest.Root), string(newest.Note)})
 	m.Position = fmt.Sprint(newest.Size)
 	m.ID, m.Type, m.Subject = "checkpoint:"+m.Position, "countersign.checkpoint.signed", ""
 	return m, nil
 }
 
-// WaitingMessages counts due and dead messages, and returns since when the oldest due message
-// could have been sent.
+// WaitingMessages returns the numbers of due and dead messages, and how long the oldest due
+// message has been overdue.
 func (p *Projections) WaitingMessages(ctx context.Context) (due, dead int, oldest time.Duration, err error) {
 	var seconds float64
 	err = p.ledger.Pool().QueryRow(ctx, `select count(*) filter (where state = 'due'), count(*) filter (where state = 'dead'),

@@ -20,7 +20,7 @@ import (
 // read again only if it has grown.
 func TestWebhooksAreRememberedByTheVersionOfTheirStream(t *testing.T) {
 	t.Parallel()
-	l := openLedger(t, ledgertest.NewPartitioned(t, 1)) // it learns from the feed of one
+	l := openLedger(t, ledgertest.NewPartitioned(t, 1)) // one partition, because the test reads the feed of one
 	change := func(tenant, kind, id string) {
 		t.Helper()
 		var stored any = events.WebhookCreated{WebhookID: id, Topics: []string{topicDecisions}, URL: "https://a.example", Secret: "s"}
@@ -36,7 +36,7 @@ func TestWebhooksAreRememberedByTheVersionOfTheirStream(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// listening is who would be told of a next decision of each tenant.
+	// listening lists the webhooks that would get the next decision of each tenant.
 	listening := func(w *listeners) (ids []string) {
 		t.Helper()
 		err := pgx.BeginFunc(t.Context(), l.Pool(), func(tx pgx.Tx) error {
@@ -70,14 +70,14 @@ func TestWebhooksAreRememberedByTheVersionOfTheirStream(t *testing.T) {
 			}
 		}
 	}
-	old.known["org_a"] = nil // forgotten without a new version: not read again
+	old.known["org_a"] = nil // removed from the cache, but the version is unchanged: not read again
 	if got := fmt.Sprint(listening(old)); got != "[]" {
 		t.Errorf("read again although nothing has grown: %s", got)
 	}
 }
 
-// The partitions are followed at the same time, so each has its own cache of webhooks:
-// no partition writes to the cache of another one.
+// Partitions are followed concurrently, so each has its own cache of webhooks and never writes to
+// another one's.
 func TestWebhooksAreRememberedByPartition(t *testing.T) {
 	t.Parallel()
 	l := openLedger(t, ledgertest.NewPartitioned(t, 4))

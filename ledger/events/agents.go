@@ -2,7 +2,7 @@ package events
 
 import "reflect"
 
-// Types of agents, their access tokens and their credit, in the tenant service.
+// Types of events about agents, their access tokens and their credit, in the tenant service.
 const (
 	TypeAgentRegistered    = "agent.registered"
 	TypeAgentVerified      = "agent.verified"
@@ -31,19 +31,19 @@ var agents = []kind{
 	}},
 }
 
-// AgentRegistered is agent.registered, schema version 1, first in the stream
-// agent/<client id>. The secret is not stored, only its hash.
+// AgentRegistered is agent.registered, schema version 1, the first event of agent/<client id>.
+// Only the hash of the secret is stored.
 type AgentRegistered struct {
 	ClientID     string `json:"clientId"` // agt_…
 	Name         any    `json:"name" personal:"true"`
 	IdentityType string `json:"identityType"` // "anonymous" or "verified_email"
 	Email        any    `json:"email,omitempty" personal:"true"`
 	SecretHash   string `json:"secretHash"` // SHA-256 of the 32 bytes, hex
-	Subject      string `json:"subject"`    // data key id under which the agent's calls are sealed
+	Subject      string `json:"subject"`    // id of the data key that encrypts the agent's calls
 }
 
-// AgentVerified is agent.verified, schema version 1, at most once in the stream
-// agent/<client id>: a customer with a verified e-mail address vouches for the agent.
+// AgentVerified is agent.verified, schema version 1, at most once in agent/<client id>. It means
+// that a customer with a verified e-mail address vouches for the agent.
 type AgentVerified struct {
 	ClientID    string `json:"clientId"`
 	CustomerID  string `json:"customerId"`  // cus_…
@@ -51,27 +51,26 @@ type AgentVerified struct {
 	CreditCents int    `json:"creditCents"` // above 0 only for the first agent of each of the first hundred customers
 }
 
-// AgentClaimed is agent.claimed, schema version 1, at most once in the stream
-// agent/<client id>.
+// AgentClaimed is agent.claimed, schema version 1, at most once in agent/<client id>. A customer
+// has taken over the agent.
 type AgentClaimed struct {
 	ClientID   string `json:"clientId"`
 	CustomerID string `json:"customerId"` // cus_…
 }
 
-// AccessTokenRevoked is access_token.revoked, schema version 1, in the stream
-// agent/<client id>. Without a token id it ends the agent: its tokens and its
-// secret.
+// AccessTokenRevoked is access_token.revoked, schema version 1, in agent/<client id>. Without a
+// token id it revokes all tokens and the secret of the agent.
 type AccessTokenRevoked struct {
 	ClientID  string `json:"clientId"`
-	TokenID   string `json:"tokenId,omitempty"`   // the token's jti
-	ExpiresAt string `json:"expiresAt,omitempty"` // of the token, RFC 3339; after that the revocation need not be remembered
+	TokenID   string `json:"tokenId,omitempty"`   // the jti of the token
+	ExpiresAt string `json:"expiresAt,omitempty"` // expiry of the token, RFC 3339; after that the revocation has no effect
 	Reason    string `json:"reason"`
 }
 
-// CreditGranted is credit.granted, schema version 1, in the stream verified_agents. That
-// stream accepts a hundred of these events, and one for each e-mail address. If the stream
-// agent/<client id> is in another partition, it gets a copy, since agent.verified, which was
-// appended first, could not have the credit yet.
+// CreditGranted is credit.granted, schema version 1, in the stream verified_agents. That stream
+// accepts a hundred of these events, and one for each e-mail address. If the stream agent/<client
+// id> is in another partition, it gets a copy, because agent.verified is appended first and cannot
+// contain the credit yet.
 type CreditGranted struct {
 	ClientID   string `json:"clientId"`
 	CustomerID string `json:"customerId"` // cus_…

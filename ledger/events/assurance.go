@@ -8,8 +8,8 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// Types of a decision's stream, decision/<decision id> in the tenant of its
-// organization: the decision first, then at most one approval and one receipt.
+// Types of events in decision/<decision id>, in the tenant of the organization: first the
+// decision, then at most one approval and one receipt.
 const (
 	TypeDecisionRecorded = "decision.recorded"
 	TypeApprovalRecorded = "approval.recorded"
@@ -32,19 +32,18 @@ var assurance = []kind{
 		}},
 }
 
-// DecisionRecorded is decision.recorded, schema version 1. Record is the signed
-// record; its members subject.agentId and subject.purpose are never stored in
-// the clear (vault.Vault.SealRecord). ToolArguments are not part of the record. If
-// the organization wants to keep them, they are sealed in the same way: reviewers see
-// them, they can be erased, and the record has their hash.
+// DecisionRecorded is decision.recorded, schema version 1. Record is the signed record; its
+// members subject.agentId and subject.purpose are always encrypted (vault.Vault.SealRecord).
+// ToolArguments are not part of the record. If the organization keeps them, they are encrypted in
+// the same way: reviewers can see them, they can be erased, and the record contains their hash.
 type DecisionRecorded struct {
 	Record    jsontext.Value `json:"record"`
 	Integrity seal.Integrity `json:"integrity"`
 	VerifyURL string         `json:"verifyUrl"`
-	Member    string         `json:"member"`             // cus_… who asked, or whose token did
-	Asserted  jsontext.Value `json:"asserted,omitempty"` // the caller's assertion in normal form, to evaluate it again
+	Member    string         `json:"member"`             // cus_… of the member who made the request, or whose token made it
+	Asserted  jsontext.Value `json:"asserted,omitempty"` // assertion of the caller in normal form, so that it can be evaluated again
 
-	ToolArguments jsontext.Value `json:"toolArguments,omitempty"` // canonical; sealed
+	ToolArguments jsontext.Value `json:"toolArguments,omitempty"` // canonical JSON; encrypted
 }
 
 // ApprovalRecorded is approval.recorded, schema version 1.
@@ -59,5 +58,5 @@ type ReceiptRecorded struct {
 	Record    jsontext.Value `json:"record"`
 	Integrity seal.Integrity `json:"integrity"`
 	VerifyURL string         `json:"verifyUrl"`
-	Member    string         `json:"member"` // cus_… who brought it, or whose token did
+	Member    string         `json:"member"` // cus_… of the member who submitted it, or whose token did
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// Types of the answers of services.
+// Types of events about the answers of services.
 const (
 	TypeCallCompleted     = "call.completed"
 	TypeWorkflowCompleted = "workflow.completed"
@@ -24,37 +24,37 @@ var calls = []kind{
 	}},
 }
 
-// CallCompleted is call.completed, schema version 1: one answered call. It is
-// in the stream of what paid for it: usage/<key or customer id>/<yyyy-mm>,
-// pass/<subscription>/<period start>, credit/<client id>, payment/<payment id>.
+// CallCompleted is call.completed, schema version 1: one answered call. It is in the stream of the
+// fund that has paid for it: usage/<key or customer id>/<yyyy-mm>, pass/<subscription>/<period
+// start>, credit/<client id>, payment/<payment id>.
 type CallCompleted struct {
-	Service        string          `json:"service"` // path suffix
+	Service        string          `json:"service"` // path of the service, such as options/price
 	Version        string          `json:"version"`
 	Charge         string          `json:"charge"` // "free", "pass", "credit" or "x402"
 	PriceCents     int             `json:"priceCents"`
-	UsedCents      int             `json:"usedCents,omitzero"`  // of the pass or credit, with this call
-	PaymentID      string          `json:"paymentId,omitempty"` // pay_…, of an x402 call
+	UsedCents      int             `json:"usedCents,omitzero"`  // cents used of the pass or credit, including this call
+	PaymentID      string          `json:"paymentId,omitempty"` // pay_…, only for an x402 call
 	InputHash      string          `json:"inputHash"`
 	OutputHash     string          `json:"outputHash"`
 	RulesetVersion string          `json:"rulesetVersion,omitempty"`
 	RulesetHash    string          `json:"rulesetHash,omitempty"`
 	Request        any             `json:"request" personal:"true"`
-	Answer         any             `json:"answer" personal:"true"` // without its receipt, which is stored in the clear
-	Record         jsontext.Value  `json:"record,omitempty"`       // the signed receipt, if the service gives one; the receipt of a run has its workflow
+	Answer         any             `json:"answer" personal:"true"` // without the receipt, which is stored unencrypted
+	Record         jsontext.Value  `json:"record,omitempty"`       // signed receipt, if the service gives one; the receipt of a workflow run contains the workflow
 	Integrity      *seal.Integrity `json:"integrity,omitempty"`
 	VerifyURL      string          `json:"verifyUrl,omitempty"`
 }
 
-// WorkflowCompleted is workflow.completed, schema version 0, the only event of
-// workflow/<asw id>. The specification calls it a legacy status record, without action
-// binding and receipt. This program reads such events and appends none: the workflow of a run
-// is in the receipt of its call.completed.
+// WorkflowCompleted is workflow.completed, schema version 0, the only event of workflow/<asw id>.
+// The specification calls it a legacy status record, without action binding and receipt. This
+// program reads such events but does not append them: today a workflow is in the receipt of its
+// call.completed.
 type WorkflowCompleted struct {
 	Workflow Workflow `json:"workflow"`
 }
 
-// Workflow is the stored form of a workflow: the member of that name in its receipt's
-// record. Times are RFC 3339, UTC, milliseconds.
+// Workflow is the stored form of a workflow, which is the member workflow of a receipt's record.
+// Times are RFC 3339, UTC, milliseconds.
 type Workflow struct {
 	WorkflowID            string   `json:"workflowId"`
 	Status                string   `json:"status"`
@@ -73,7 +73,7 @@ type Workflow struct {
 	HumanApprovalIncluded bool     `json:"humanApprovalIncluded"` // always false
 }
 
-// Audit names the two component answers behind a workflow.
+// Audit names the two component answers from which a workflow was computed.
 type Audit struct {
 	CommandScoreRequestID *string `json:"commandScoreRequestId"`
 	ReviewTriageRequestID *string `json:"reviewTriageRequestId"`

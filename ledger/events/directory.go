@@ -2,27 +2,27 @@ package events
 
 import "github.com/countersign/countersign/policy/canon"
 
-// Entry is a row of the table directory. It answers a question that the keys of the events do
-// not: for example which tenant has a stream. The events of few types have entries. An entry
-// follows from its event alone, so verification can compare them.
+// Entry is a row of the table directory. It answers questions that the keys of the events cannot,
+// for example which tenant has a stream. Only a few types of events have entries. An entry depends
+// only on its event, so verification can compare them.
 type Entry struct{ Name, Value string }
 
-// Names of entries.
+// Names of entries with a fixed name.
 const (
-	Organizations = "organizations" // the tenants of organizations
-	SettledModes  = "settled"       // the modes in which payments were settled
+	Organizations = "organizations" // values: the tenants of organizations
+	SettledModes  = "settled"       // values: the modes of settled payments
 )
 
-// TokensOf is the name of the entries with the streams of an organization's tokens. A bearer token
-// does not name its organization, so each of these streams is also the name of an entry, whose
-// value is the organization.
+// TokensOf returns the name of the entries that list the streams of an organization's tokens. Each
+// such stream is also the name of an entry whose value is the organization, because a bearer token
+// does not name its organization.
 func TokensOf(orgID string) string { return orgID + "/tokens" }
 
-// AgentsOf is the name of the entries with the streams of the agents that a customer has
+// AgentsOf returns the name of the entries that list the streams of the agents that a customer has
 // verified or claimed.
 func AgentsOf(customerID string) string { return customerID + "/agents" }
 
-// EntriesOf returns the entries of an event.
+// EntriesOf returns the directory entries of an event.
 func EntriesOf(eventType, tenant, stream, actor string, payload []byte) []Entry {
 	switch eventType {
 	case TypeOrganizationCreated:

@@ -1,17 +1,16 @@
-// Package events has the form in which the ledger stores events: one struct for each type of
-// event. The API shows other structs.
+// Package events defines the form in which the ledger stores events: one struct for each type of
+// event. The API has other structs.
 //
-// A stored struct changes only by optional members that an old event lacks; a member
-// never moves, is never renamed and never changes its meaning. If the golden-bytes
-// test of a type fails, the change is wrong: make a new schema version and a pure
-// function that reads the old one.
+// A stored struct may change only by new optional members, which old events lack. A member is
+// never moved or renamed and never changes its meaning. If the golden-bytes test of a type fails,
+// the change is not allowed: add a new schema version and a pure function that reads the old one.
 //
-// A member tagged personal:"true" is never stored in the clear: the ledger's vault
-// (package ledger/vault) puts a commitment in its place and seals the value, so that
-// it can be erased without touching the chain.
+// A member tagged personal:"true" is always encrypted: the ledger's vault (package ledger/vault)
+// replaces it by a commitment and encrypts the value, so that it can be erased without changing
+// the chain.
 //
-// Each file declares the types of one subject: their names, a row for each in the table
-// of kinds, and their structs. A new type needs such a row; tests report what the row lacks.
+// Each file declares the types of one subject: their names, a row for each in the table of kinds,
+// and their structs. A new type needs such a row; tests report what a row lacks.
 package events
 
 import (
@@ -20,47 +19,50 @@ import (
 	"strings"
 )
 
-// kind is everything that other code needs to know about one type of event.
+// kind is the declaration of one type of event.
 type kind struct {
 	name   string       // "noun.verb", in the past tense
-	stored reflect.Type // its present struct
+	stored reflect.Type // current struct of the type
 
-	// shown names the read models that follow the type. It is nowhere for types that no read
-	// model follows, since only commands read them, in their streams.
+	// shown names the read models that follow the type. It is nowhere if no read model does,
+	// because only commands read the type, in its streams.
 	shown []string
 
-	// golden are payloads of the type before its personal members are sealed. Together they
-	// have every member of the struct. A change of any byte is a new schema version.
+	// golden contains example payloads of the type before its personal members are encrypted.
+	// Together they have every member of the struct. If a byte changes, the type needs a new
+	// schema version.
 	golden []string
 
-	// newest is the schema version that this program writes; 0 is 1. Earlier ones are read, too.
+	// newest is the schema version that this program writes; 0 means 1. It reads earlier versions,
+	// too.
 	newest int
-	// legacy says that all events of the type have schema version 0: the specification's
+	// legacy means that all events of the type have schema version 0: they are the specification's
 	// status records without an action binding.
 	legacy bool
-	// inRecord are pointers to personal members inside of members that are kept as JSON,
-	// such as the signed record. Members of the struct itself are tagged personal:"true".
+	// inRecord lists pointers to personal members inside members that contain JSON, such as the
+	// signed record. Personal members of the struct itself are tagged personal:"true".
 	inRecord []string
-	// inSQL says that the database reads the payload (function erase_subject), so that a row
-	// holds the text itself.
+	// inSQL means that a database function reads the payload (erase_subject), so it is stored
+	// unpacked.
 	inSQL bool
-	// archived says that payloads of the type may leave the database when they are old. These
-	// types make up nearly all of its size, and are read again only if a caller asks for that
-	// very record. Decisions and credentials depend only on events of other types.
+	// archived means that old payloads of the type may be moved out of the database. These types
+	// make up most of its size, and are read again only if a caller requests that record.
+	// Decisions and credentials depend only on events of other types.
 	archived bool
-	// series says how events of the type are numbered. The zero value means that they are not.
+	// series says how events of the type are numbered. With the zero value they are not.
 	series numbered
 
-	// sealed says that personal members may be stored in the payload as commitments, together
-	// with the sealed box that opens them. Then readers without the vault read only the other
-	// members. It follows from the members above.
+	// sealed means that payloads may contain commitments and an encrypted box instead of personal
+	// members. Then readers without the vault can read only the other members. It is derived from
+	// the fields above.
 	sealed bool
 }
 
-// kinds is the table of all types, and the one place from which stored bytes become structs.
+// kinds is the table of all types. Only the functions of this package decode stored bytes into
+// structs.
 var kinds = byName(slices.Concat(keys, calls, organizations, assurance, purchases, agents, payments, webhooks, audit, guard))
 
-// nowhere marks types that no read model follows.
+// nowhere is the value of kind.shown for types that no read model follows.
 var nowhere = []string{}
 
 func in(readModels ...string) []string { return readModels }
@@ -80,7 +82,7 @@ func byName(list []kind) map[string]kind {
 // Types lists the names of all types in alphabetical order.
 var Types = namesOf(func(kind) bool { return true })
 
-// Archived lists the types whose payloads may leave the database when they are old.
+// Archived lists the types whose old payloads may be moved out of the database.
 var Archived = namesOf(func(k kind) bool { return k.archived })
 
 // ShownIn lists the types that a read model follows.
@@ -88,7 +90,7 @@ func ShownIn(readModel string) []string {
 	return namesOf(func(k kind) bool { return slices.Contains(k.shown, readModel) })
 }
 
-// ReadModels lists the read models that the table names.
+// ReadModels lists all read models that follow a type.
 func ReadModels() (names []string) {
 	for _, k := range kinds {
 		names = append(names, k.shown...)
@@ -126,14 +128,14 @@ func (k kind) versions() (oldest, newest int) {
 	return 1, max(1, k.newest)
 }
 
-// ReadInSQL says whether a row must hold the payload of a type as it is.
+// ReadInSQL reports whether payloads of a type must be stored unpacked, because SQL reads them.
 func ReadInSQL(eventType string) bool { return kinds[eventType].inSQL }
 
-// Sealed says whether events of a type have personal members, which are stored sealed.
+// Sealed reports whether events of a type have personal members, which are stored encrypted.
 func Sealed(eventType string) bool { return kinds[eventType].sealed }
 
-// PersonalInRecord lists pointers to the personal members inside of a type's signed record
-// and other members that are kept as JSON, which are stored sealed.
+// PersonalInRecord lists pointers to the encrypted personal members in a type's signed record and
+// in other members that contain JSON.
 func PersonalInRecord(eventType string) []string { return kinds[eventType].inRecord }
 
 // Newest returns the schema version in which this program writes events of a type.

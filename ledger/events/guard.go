@@ -2,7 +2,7 @@ package events
 
 import "reflect"
 
-// TypeGuardReported is in the stream guard/<machine> of an organization.
+// TypeGuardReported is the type of the events in guard/<machine> of an organization.
 const TypeGuardReported = "guard.reported"
 
 var guard = []kind{
@@ -11,17 +11,17 @@ var guard = []kind{
 	}},
 }
 
-// GuardReported is guard.reported, schema version 1: a part of the log of a coding
-// agent's guard, signed by the machine it was written on (policy/guardlog). Before is
-// the head of the previous event in the stream, so that a missing part is noticed.
+// GuardReported is guard.reported, schema version 1: a part of the log of a coding agent's guard,
+// signed by the machine that wrote the log (policy/guardlog). Before is the head of the previous
+// event in the stream, so that a missing part is detected.
 type GuardReported struct {
-	Machine   string         `json:"machine"`   // 16 hex digits, of the key
+	Machine   string         `json:"machine"`   // id of the machine: 16 hex digits, derived from its key
 	PublicKey string         `json:"publicKey"` // base64
 	First     int64          `json:"first"`     // number of the first line
 	Last      int64          `json:"last"`
-	Before    string         `json:"before"` // hash of the line before the first; empty at the beginning
+	Before    string         `json:"before"` // hash of the line before the first; empty at the beginning of the log
 	Head      string         `json:"head"`   // hash of the last line
 	Signature string         `json:"signature"`
-	Counts    map[string]int `json:"counts"`                // lines by decision
-	Lines     any            `json:"lines" personal:"true"` // []guardlog.Line
+	Counts    map[string]int `json:"counts"`                // number of lines by decision
+	Lines     any            `json:"lines" personal:"true"` // of type []guardlog.Line
 }

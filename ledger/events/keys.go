@@ -8,7 +8,7 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// Types of keys: those that sign records, and the API keys of callers.
+// Types of events about keys: those that sign records, and the API keys of callers.
 const (
 	TypeSigningKeyActivated = "signing_key.activated"
 	TypeSigningKeyRetired   = "signing_key.retired"
@@ -37,8 +37,8 @@ var keys = []kind{
 	}},
 }
 
-// SigningKey is the record inside signing_key.activated. The previous key of its purpose
-// signs it. The first key signs its own.
+// SigningKey is the record in signing_key.activated. The previous key of the same purpose signs
+// it; the first key signs its own record.
 type SigningKey struct {
 	KeyID         string  `json:"keyId"`         // 16 hex digits
 	Purpose       string  `json:"purpose"`       // "record" or "checkpoint"
@@ -59,29 +59,29 @@ type SigningKeyActivated struct {
 type SigningKeyRetired struct {
 	KeyID           string `json:"keyId"`
 	Reason          string `json:"reason"`                   // "rotated" or "compromised"
-	CompromisedFrom int64  `json:"compromisedFrom,omitzero"` // position, with "compromised"
+	CompromisedFrom int64  `json:"compromisedFrom,omitzero"` // position from which signatures do not count; only with "compromised"
 }
 
-// KeyRequested is key.requested, schema version 1: it counts the free keys of an
-// e-mail address and month in the stream free_keys/<reference>/<yyyy-mm>, whose
-// name holds the address only under a key that can be destroyed; and it lists the
-// keys of an account in the stream account_keys/<customer id>.
+// KeyRequested is key.requested, schema version 1. In the stream free_keys/<reference>/<yyyy-mm>
+// it counts the free keys of an e-mail address in a month; the stream's name contains the address
+// only as a reference under a key that can be destroyed. In the stream account_keys/<customer id>
+// it lists the keys of an account.
 type KeyRequested struct {
 	KeyID string `json:"keyId"`        // key_…
-	ID    string `json:"id,omitempty"` // of a key in an account: its public part, which names its stream
+	ID    string `json:"id,omitempty"` // public part of a key in an account, which names the key's stream
 }
 
-// KeyIssued is key.issued, schema version 1, first in the stream key/<key id>.
+// KeyIssued is key.issued, schema version 1, the first event of key/<key id>.
 type KeyIssued struct {
 	KeyID      string `json:"keyId"` // key_…
 	Plan       string `json:"plan"`  // "free"
 	SecretHash string `json:"secretHash"`
 	Email      any    `json:"email" personal:"true"`
-	Subject    string `json:"subject"`              // data key id under which calls with this key are sealed
-	CustomerID string `json:"customerId,omitempty"` // cus_… in whose account it was issued
+	Subject    string `json:"subject"`              // id of the data key that encrypts calls with this key
+	CustomerID string `json:"customerId,omitempty"` // cus_… of the account in which it was issued
 }
 
-// KeyRevoked is key.revoked, schema version 1.
+// KeyRevoked is key.revoked, schema version 1, in key/<key id>.
 type KeyRevoked struct {
 	KeyID  string `json:"keyId"`
 	Reason string `json:"reason"`

@@ -6,7 +6,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Types of an organization, its members, its tokens and its policy. All but
+// Types of events about an organization, its members, its tokens and its policy. All except
 // customer.created are in the organization's own tenant.
 const (
 	TypeCustomerCreated          = "customer.created"
@@ -51,36 +51,36 @@ var organizations = []kind{
 	}},
 }
 
-// CustomerCreated is customer.created, schema version 1, first in the stream
-// customer/<customer id> of the tenant service. Its idempotency key is the data
-// key of the address, so an address that is not erased has one customer.
+// CustomerCreated is customer.created, schema version 1, the first event of customer/<customer id>
+// in the tenant service. Its idempotency key is the data key of the e-mail address, so an address
+// that was not erased has one customer.
 type CustomerCreated struct {
 	CustomerID string `json:"customerId"` // cus_…
 	Email      any    `json:"email" personal:"true"`
-	Subject    string `json:"subject"` // data key id
+	Subject    string `json:"subject"` // id of the data key of the address
 }
 
-// OrganizationCreated is organization.created, schema version 1, first in the
-// stream organization of its tenant.
+// OrganizationCreated is organization.created, schema version 1, the first event of the stream
+// organization in its tenant.
 type OrganizationCreated struct {
-	OrgID string `json:"orgId"` // org_…, the tenant
+	OrgID string `json:"orgId"` // org_…, which is also the tenant
 	Name  string `json:"name"`
 	Plan  string `json:"plan"` // "team" or "business"
 }
 
-// OrganizationUpdated is organization.updated, schema version 1. An absent member
-// has not changed. PlanEndedAt, RFC 3339, is when a lapsed plan ended.
+// OrganizationUpdated is organization.updated, schema version 1, in the stream organization. An
+// absent member has not changed. PlanEndedAt, RFC 3339, is the time at which a lapsed plan ended.
 type OrganizationUpdated struct {
 	Name        string `json:"name,omitempty"`
 	Plan        string `json:"plan,omitempty"`
 	State       string `json:"state,omitempty"` // "active", "suspended" or "lapsed"
 	PlanEndedAt string `json:"planEndedAt,omitempty"`
-	Arguments   string `json:"arguments,omitempty"` // which decisions keep the arguments of tools: "off", "reviews" or "always"
+	Arguments   string `json:"arguments,omitempty"` // decisions whose tool arguments are kept: "off", "reviews" or "always"
 	Reason      string `json:"reason"`
 }
 
-// MemberAdded is member.added, schema version 1, in the stream organization. For a
-// customer who is a member already it is a change of role.
+// MemberAdded is member.added, schema version 1, in the stream organization. If the customer is
+// already a member, it changes the role.
 type MemberAdded struct {
 	MemberID string `json:"memberId"` // cus_…
 	Role     string `json:"role"`     // "owner", "admin", "developer" or "auditor"
@@ -92,31 +92,31 @@ type MemberRemoved struct {
 	MemberID string `json:"memberId"`
 }
 
-// OrganizationTokenIssued is organization_token.issued, schema version 1, first
-// in the stream organization_token/<token id>. The secret is not stored, only its hash.
+// OrganizationTokenIssued is organization_token.issued, schema version 1, the first event of
+// organization_token/<token id>. Only the hash of the secret is stored.
 type OrganizationTokenIssued struct {
 	TokenID    string   `json:"tokenId"` // 12 characters
 	Name       string   `json:"name,omitempty"`
 	SecretHash string   `json:"secretHash"` // SHA-256 of the 32 bytes, hex
 	Scopes     []string `json:"scopes"`
 	CreatedBy  string   `json:"createdBy"`        // cus_… or "operator"
-	Member     string   `json:"member,omitempty"` // whose token it is, if that is not the creator
+	Member     string   `json:"member,omitempty"` // owner of the token, if that is not its creator
 	ExpiresAt  string   `json:"expiresAt"`        // RFC 3339
 	Addresses  []string `json:"addresses,omitempty"`
-	Rotates    string   `json:"rotates,omitempty"` // the token this one follows
+	Rotates    string   `json:"rotates,omitempty"` // id of the token that this one replaces
 }
 
-// OrganizationTokenRevoked is organization_token.revoked, schema version 1. The
-// token is valid until EffectiveAt, which is now or after the overlap of a rotation. Of
-// several events the earliest time counts.
+// OrganizationTokenRevoked is organization_token.revoked, schema version 1. The token is valid
+// until EffectiveAt, which is now or after the overlap of a rotation. If there are several events,
+// the earliest time counts.
 type OrganizationTokenRevoked struct {
 	TokenID     string `json:"tokenId"`
 	Reason      string `json:"reason"`
 	EffectiveAt string `json:"effectiveAt"`
 }
 
-// PolicyDrafted is policy.drafted, schema version 1, in the stream policy. The
-// draft's id is the event's. Policy has no version: activation gives it one.
+// PolicyDrafted is policy.drafted, schema version 1, in the stream policy. The id of the draft is
+// the event's id. Policy has no version until it is activated.
 type PolicyDrafted struct {
 	PolicyID   string         `json:"policyId"`
 	Policy     jsontext.Value `json:"policy"`     // canonical
@@ -125,7 +125,7 @@ type PolicyDrafted struct {
 	Author     string         `json:"author"`
 }
 
-// PolicyLint is a warning that a draft had when it was saved.
+// PolicyLint is a warning about a draft at the time when it was saved.
 type PolicyLint struct {
 	RuleID   string `json:"ruleId"`
 	Severity string `json:"severity"`
@@ -134,17 +134,17 @@ type PolicyLint struct {
 	Evidence string `json:"evidence,omitempty"`
 }
 
-// PolicyActivated is policy.activated, schema version 1, in the stream policy.
-// It supersedes the activation before it, from its own sequence on.
+// PolicyActivated is policy.activated, schema version 1, in the stream policy. It replaces the
+// previous activation from its own sequence number on.
 type PolicyActivated struct {
 	PolicyID      string         `json:"policyId"`
-	Version       int            `json:"version"`    // last activated version + 1
-	Policy        jsontext.Value `json:"policy"`     // canonical, with its version
+	Version       int            `json:"version"`    // last activated version plus 1
+	Policy        jsontext.Value `json:"policy"`     // canonical, including its version
 	PolicyHash    string         `json:"policyHash"` // SHA-256 of Policy, hex
 	DraftID       string         `json:"draftId"`    // evt_… of policy.drafted
 	Author        string         `json:"author"`
 	Activator     string         `json:"activator"`
-	SelfActivated bool           `json:"selfActivated"` // the author is the activator
+	SelfActivated bool           `json:"selfActivated"` // author and activator are the same person
 	Reason        string         `json:"reason"`
-	Changed       []string       `json:"changed"` // members that differ from the version before, sorted
+	Changed       []string       `json:"changed"` // members that differ from the previous version, sorted
 }

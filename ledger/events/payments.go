@@ -6,8 +6,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Types of x402 payments and of the refunds that follow some of them, in the
-// tenant service. All but identifier.reserved are in payment/<payment id>.
+// Types of events about x402 payments and their refunds, in the tenant service. All except
+// identifier.reserved are in payment/<payment id>.
 const (
 	TypePaymentClaimed  = "payment.claimed"
 	TypePaymentSettled  = "payment.settled"
@@ -53,22 +53,21 @@ var payments = []kind{
 	}},
 }
 
-// A payer's address is personal data like an e-mail address. Everything of a payment that is
-// on the chain leads to the payer: address, nonce, signature, transaction. Types with such a
-// member seal it under the payer's data key, whose id is also the actor.
+// A payer's address is personal data like an e-mail address. Everything of a payment that is also
+// on the chain identifies the payer: address, nonce, signature, transaction. Such members are
+// encrypted with the payer's data key, whose id is also the actor.
 
-// PaymentClaimed is payment.claimed, schema version 1, first in its stream. From then on
-// the payment belongs to one request. The event has everything that the request's answer
-// depends on, so that only the money is missing: the process that finds out that the money
-// has moved appends Prepared without a change.
+// PaymentClaimed is payment.claimed, schema version 1, the first event of its stream. It binds the
+// payment to one request. The event contains everything that the answer depends on, so that only
+// the settlement is missing: the process that learns of the settlement appends Prepared unchanged.
 type PaymentClaimed struct {
 	PaymentID   string `json:"paymentId"`
-	Operation   string `json:"operation"`   // id
-	RequestHash string `json:"requestHash"` // hex
+	Operation   string `json:"operation"`   // id of the operation
+	RequestHash string `json:"requestHash"` // hash of the request in hex
 	PriceCents  int    `json:"priceCents"`
 	Mode        string `json:"mode"` // "dev" or "facilitator"
 
-	// The members that the payer signed, each in one spelling.
+	// The following members are signed by the payer, each in one canonical spelling.
 	Network     string `json:"network"`
 	Asset       string `json:"asset"`
 	Payer       Text   `json:"payer" personal:"true"`
@@ -79,21 +78,21 @@ type PaymentClaimed struct {
 	ValidBefore string `json:"validBefore"` // Unix seconds
 	Signature   Text   `json:"signature" personal:"true"`
 
-	Subject    string `json:"subject"`                              // the payer's data key, sub_…
-	Identifier Text   `json:"identifier,omitempty" personal:"true"` // the buyer's own, from the extension payment-identifier
-	Payload    Text   `json:"payload" personal:"true"`              // the PaymentPayload, JSON as it was received
-	HeadBlock  int64  `json:"headBlock,omitzero"`                   // of the chain, if it was asked
+	Subject    string `json:"subject"`                              // id of the payer's data key, sub_…
+	Identifier Text   `json:"identifier,omitempty" personal:"true"` // the buyer's identifier, from the extension payment-identifier
+	Payload    Text   `json:"payload" personal:"true"`              // the PaymentPayload as received, JSON
+	HeadBlock  int64  `json:"headBlock,omitzero"`                   // number of the chain's newest block, if the chain was queried
 
 	OutputHash    string          `json:"outputHash,omitempty"`
 	EngineVersion string          `json:"engineVersion,omitempty"`
 	Prepared      []PreparedEvent `json:"prepared"`
 }
 
-// PreparedEvent is an event that becomes true when the payment has settled. Its
-// personal members are sealed already.
+// PreparedEvent is an event to append when the payment has settled. Its personal members are
+// already encrypted.
 type PreparedEvent struct {
 	Stream        string         `json:"stream"`
-	Joins         bool           `json:"joins,omitzero"` // the stream may have events; without it this is its first
+	Joins         bool           `json:"joins,omitzero"` // the stream may have events; otherwise this is its first event
 	ID            string         `json:"id"`             // evt_…
 	Type          string         `json:"type"`
 	SchemaVersion int            `json:"schemaVersion"`
@@ -102,34 +101,34 @@ type PreparedEvent struct {
 	Payload       jsontext.Value `json:"payload"`
 }
 
-// PaymentSettled is payment.settled, schema version 1: the money has moved. The
-// prepared events of the claim follow it in the same append.
+// PaymentSettled is payment.settled, schema version 1: the payment has settled. The prepared
+// events of the claim follow in the same append.
 type PaymentSettled struct {
 	PaymentID   string `json:"paymentId"`
 	Transaction Text   `json:"transaction" personal:"true"`
 	Payer       Text   `json:"payer" personal:"true"`
 	Mode        string `json:"mode"`
 	Evidence    string `json:"evidence"`             // "facilitator", "chain", "dev" or "operator"
-	Extensions  string `json:"extensions,omitempty"` // the facilitator's header EXTENSION-RESPONSES
+	Extensions  string `json:"extensions,omitempty"` // header EXTENSION-RESPONSES of the facilitator
 }
 
-// PaymentRefused is payment.refused, schema version 1: the money has not moved and
-// will not. The prepared events of the claim are never appended.
+// PaymentRefused is payment.refused, schema version 1: the payment has not settled and will not.
+// The prepared events of the claim are never appended.
 type PaymentRefused struct {
 	PaymentID string `json:"paymentId"`
 	Reason    string `json:"reason"`
 	Mode      string `json:"mode"`
-	Evidence  string `json:"evidence,omitempty"` // "operator", if an operator refused it
+	Evidence  string `json:"evidence,omitempty"` // "operator" if an operator has refused it
 }
 
-// PaymentUnknown is payment.unknown, schema version 1: it is not known whether an attempt to
-// settle succeeded. There is one for the first such attempt, and one for each that named
-// another transaction. A payment.settled or payment.refused follows.
+// PaymentUnknown is payment.unknown, schema version 1: it is unknown whether an attempt to settle
+// has succeeded. There is one for the first such attempt, and one for each later attempt that
+// named another transaction. A payment.settled or payment.refused follows.
 type PaymentUnknown struct {
 	PaymentID   string `json:"paymentId"`
 	Reason      string `json:"reason"`
 	Mode        string `json:"mode"`
-	Transaction Text   `json:"transaction,omitempty" personal:"true"` // that may have settled it
+	Transaction Text   `json:"transaction,omitempty" personal:"true"` // transaction that may have settled the payment
 }
 
 // CauseNotDownloaded is the cause of a refund of a purchase whose file was never downloaded.
@@ -138,45 +137,45 @@ const CauseNotDownloaded = "not_downloaded"
 // CauseOperator is the cause of a refund that an operator has requested.
 const CauseOperator = "operator"
 
-// RefundRequested is refund.requested, schema version 1, at most once: a settled
-// call whose output its documented inputs do not reproduce, a purchase of which
-// nothing was downloaded, or a settled payment that an operator refunds.
+// RefundRequested is refund.requested, schema version 1, at most once per payment. Its reason is
+// one of three: the documented inputs of a settled call do not reproduce its output, nothing of a
+// purchase was downloaded, or an operator refunds a settled payment.
 type RefundRequested struct {
 	PaymentID            string `json:"paymentId"`
-	Cause                string `json:"cause,omitempty"` // CauseNotDownloaded or CauseOperator; empty: the output was not reproduced
+	Cause                string `json:"cause,omitempty"` // CauseNotDownloaded or CauseOperator; empty if the output was not reproduced
 	RecordedOutputHash   string `json:"recordedOutputHash"`
-	RecomputedOutputHash string `json:"recomputedOutputHash,omitempty"` // empty: that engine version is no longer there
-	EngineVersion        string `json:"engineVersion"`                  // of the record
+	RecomputedOutputHash string `json:"recomputedOutputHash,omitempty"` // empty if that engine version is no longer available
+	EngineVersion        string `json:"engineVersion"`                  // engine version in the record
 	Amount               string `json:"amount"`
 	Asset                string `json:"asset"`
 	Network              string `json:"network"`
 	To                   Text   `json:"to" personal:"true"`
 }
 
-// RefundApproved is refund.approved, schema version 1, at most once: the operator
+// RefundApproved is refund.approved, schema version 1, at most once per payment: the operator
 // reserves the amount.
 type RefundApproved struct {
 	PaymentID string `json:"paymentId"`
 	Reason    string `json:"reason,omitempty"`
 }
 
-// RefundSent is refund.sent, schema version 1, at most once: the operator has paid
-// the amount back, outside of this program.
+// RefundSent is refund.sent, schema version 1, at most once per payment: the operator has paid the
+// amount back, outside of this program.
 type RefundSent struct {
 	PaymentID   string `json:"paymentId"`
 	Transaction Text   `json:"transaction" personal:"true"`
 }
 
-// IdentifierReserved is identifier.reserved, schema version 1: the identifier by which a buyer
-// has named a request belongs to this payment.
+// IdentifierReserved is identifier.reserved, schema version 1: a buyer's identifier for a request
+// belongs to this payment.
 //
-// For an identifier of the extension payment-identifier it is the only event of the stream
-// payment_identifier/<digits of its key>. It exists only if payment and identifier are in two
-// partitions; otherwise the claim's idempotency key does its work.
+// For an identifier of the extension payment-identifier it is the only event of
+// payment_identifier/<digits of its key>. It exists only if payment and identifier are in
+// different partitions; otherwise the claim's idempotency key is enough.
 //
-// For an Idempotency-Key it is in the stream payment_key/<reference>, whose last event
-// counts: after a payment was refused, the next payment can take the key.
+// For an Idempotency-Key it is in payment_key/<reference>, whose last event counts: after a
+// payment was refused, the next payment can take the key.
 type IdentifierReserved struct {
 	PaymentID   string `json:"paymentId"`
-	ContentHash string `json:"contentHash,omitempty"` // of the request, hex; of an Idempotency-Key
+	ContentHash string `json:"contentHash,omitempty"` // hash of the request in hex; only for an Idempotency-Key
 }

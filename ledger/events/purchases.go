@@ -2,8 +2,8 @@ package events
 
 import "reflect"
 
-// Types of purchases, subscriptions, the entitlements that follow from them, and downloads.
-// All are in the tenant service.
+// Types of events about purchases, subscriptions, entitlements and downloads, in the tenant
+// service.
 const (
 	TypeCustomerBound       = "customer.bound"
 	TypePurchaseFulfilled   = "purchase.fulfilled"
@@ -48,108 +48,106 @@ var purchases = []kind{
 	}},
 }
 
-// CustomerBound is customer.bound, schema version 1: a customer of the checkout
-// provider is this customer. It is in billing/<provider customer> and in
-// customer/<customer id>. Subscription is the one that a completed checkout began.
+// CustomerBound is customer.bound, schema version 1. It links a customer of the checkout provider
+// to a customer of ours. It is in billing/<provider customer> and in customer/<customer id>.
+// Subscription is the one that a completed checkout has started.
 type CustomerBound struct {
-	CustomerID       string `json:"customerId"`       // cus_…, ours
-	ProviderCustomer string `json:"providerCustomer"` // theirs
+	CustomerID       string `json:"customerId"`       // our customer, cus_…
+	ProviderCustomer string `json:"providerCustomer"` // the provider's customer
 	Product          string `json:"product,omitempty"`
 	Subscription     string `json:"subscription,omitempty"`
 }
 
-// PurchaseFulfilled is purchase.fulfilled, schema version 1: a one-time product
-// was paid for. If it was paid by card it is in billing/<provider customer>, if by x402 it
-// is the first event of purchase/<purchase id>.
+// PurchaseFulfilled is purchase.fulfilled, schema version 1: a one-time product was paid for. For
+// a payment by card it is in billing/<provider customer>; for x402 it is the first event of
+// purchase/<purchase id>.
 type PurchaseFulfilled struct {
 	PurchaseID string `json:"purchaseId"` // pur_…
 	Product    string `json:"product"`
 	Source     string `json:"source"`               // "card" or "x402"
-	CustomerID string `json:"customerId,omitempty"` // cus_…; none for an x402 purchase without an e-mail address
-	PriceCents int64  `json:"priceCents"`           // as paid
+	CustomerID string `json:"customerId,omitempty"` // cus_…; empty for an x402 purchase without an e-mail address
+	PriceCents int64  `json:"priceCents"`           // price that was paid
 
-	// By card.
-	Session string `json:"session,omitempty"` // the provider's checkout
-	Payment string `json:"payment,omitempty"` // the provider's payment; refunds name it. None if nothing had to be paid
+	// Only for card payments.
+	Session string `json:"session,omitempty"` // checkout session of the provider
+	Payment string `json:"payment,omitempty"` // payment of the provider, which refunds name; empty if nothing had to be paid
 
-	// By x402.
+	// Only for x402 payments.
 	PaymentID      string `json:"paymentId,omitempty"`      // pay_…
 	IdentifierHash string `json:"identifierHash,omitempty"` // SHA-256 of the payment identifier, if the buyer sent one
-	BuyerRef       string `json:"buyerRef,omitempty"`       // keyed hash of the e-mail address that the payment was made with
+	BuyerRef       string `json:"buyerRef,omitempty"`       // keyed hash of the e-mail address in the payment's request
 }
 
-// PurchaseRefunded is purchase.refunded, schema version 1: a refund or dispute of a payment by
-// card, in billing/<provider payment>, since not every such event of the provider names its
+// PurchaseRefunded is purchase.refunded, schema version 1: a refund or dispute of a card payment.
+// It is in billing/<provider payment>, because not every such event of the provider names its
 // customer.
 type PurchaseRefunded struct {
 	Payment     string `json:"payment"`
 	Cause       string `json:"cause"`  // "refund" or "dispute"
-	State       string `json:"state"`  // refund: "full", "part" or "failed"; dispute: "open", "won" or "lost"
+	State       string `json:"state"`  // of a refund "full", "part" or "failed"; of a dispute "open", "won" or "lost"
 	Object      string `json:"object"` // the provider's charge (full, part), refund (failed) or dispute
 	AmountCents int64  `json:"amountCents"`
-	ProviderAt  int64  `json:"providerAt"` // Unix seconds of the provider's event
+	ProviderAt  int64  `json:"providerAt"` // time of the provider's event in Unix seconds
 }
 
-// SubscriptionUpdated is subscription.updated, schema version 1, in
-// billing/<provider customer>: a subscription as the provider had it at
-// ProviderAt.
+// SubscriptionUpdated is subscription.updated, schema version 1, in billing/<provider customer>:
+// the state of a subscription at the provider at time ProviderAt.
 type SubscriptionUpdated struct {
 	Subscription  string `json:"subscription"`
 	Product       string `json:"product,omitempty"`
-	Status        string `json:"status"`      // as the provider names it
-	Change        string `json:"change"`      // "created", "updated", "deleted", "paused", "resumed", or "read" when we asked
+	Status        string `json:"status"`      // status in the provider's words
+	Change        string `json:"change"`      // "created", "updated", "deleted", "paused" or "resumed" by an event of the provider; "read" if we queried it
 	PeriodStart   int64  `json:"periodStart"` // Unix seconds
 	PeriodEnd     int64  `json:"periodEnd"`   // Unix seconds
 	Ends          bool   `json:"ends"`        // it will not be renewed
-	ProviderAt    int64  `json:"providerAt"`  // Unix seconds of the provider's event
+	ProviderAt    int64  `json:"providerAt"`  // time of the provider's event in Unix seconds
 	ProviderEvent string `json:"providerEvent"`
 }
 
-// InvoicePaid is invoice.paid, schema version 1, in billing/<invoice> and, if it names a
-// payment, in billing/<provider payment>: what the provider reports of a paid invoice.
-// One of its events names the subscription and its customer, another the payment.
+// InvoicePaid is invoice.paid, schema version 1: a report of the provider about a paid invoice. It
+// is in billing/<invoice> and, if it names a payment, in billing/<provider payment>. One report
+// names the subscription and its customer, another the payment.
 type InvoicePaid struct {
 	Invoice          string `json:"invoice"`
-	Payment          string `json:"payment,omitempty"` // the provider's; refunds name it
+	Payment          string `json:"payment,omitempty"` // payment of the provider, which refunds name
 	Subscription     string `json:"subscription,omitempty"`
 	ProviderCustomer string `json:"providerCustomer,omitempty"`
-	PeriodEnd        int64  `json:"periodEnd,omitzero"` // Unix seconds; the end of what was paid for
-	ProviderAt       int64  `json:"providerAt"`         // Unix seconds of the provider's event
+	PeriodEnd        int64  `json:"periodEnd,omitzero"` // end of the paid period in Unix seconds
+	ProviderAt       int64  `json:"providerAt"`         // time of the provider's event in Unix seconds
 }
 
-// SubscriptionCharged is subscription.charged, schema version 1, in
-// billing/<provider customer>: the status of the payment of an invoice of a subscription, as
-// the provider's events about both say. Of one payment the last event counts.
+// SubscriptionCharged is subscription.charged, schema version 1, in billing/<provider customer>:
+// the status of the payment of a subscription's invoice, combined from the provider's events about
+// invoice and payment. For each payment the last event counts.
 type SubscriptionCharged struct {
 	Subscription string `json:"subscription"`
 	Invoice      string `json:"invoice"`
 	Payment      string `json:"payment"`
-	PeriodEnd    int64  `json:"periodEnd,omitzero"` // Unix seconds; 0 if no event says it
-	ProviderAt   int64  `json:"providerAt"`         // Unix seconds of the invoice's newest event
+	PeriodEnd    int64  `json:"periodEnd,omitzero"` // end of the paid period in Unix seconds; 0 if unknown
+	ProviderAt   int64  `json:"providerAt"`         // time of the invoice's newest event in Unix seconds
 	Status       string `json:"status"`             // "active", "refunded" or "disputed"
 }
 
-// EntitlementGranted is entitlement.granted, schema version 1, in
-// customer/<customer id>: access that no card payment gives.
+// EntitlementGranted is entitlement.granted, schema version 1, in customer/<customer id>: access
+// without a card payment.
 type EntitlementGranted struct {
 	Product    string `json:"product"`
 	Source     string `json:"source"`               // "operator" or "x402"
-	PurchaseID string `json:"purchaseId"`           // pur_…: what downloads are counted under
-	ValidUntil string `json:"validUntil,omitempty"` // RFC 3339; without it for ever
-	Reason     string `json:"reason,omitempty"`     // of the operator
+	PurchaseID string `json:"purchaseId"`           // pur_…, under which downloads are counted
+	ValidUntil string `json:"validUntil,omitempty"` // RFC 3339; empty means without end
+	Reason     string `json:"reason,omitempty"`     // reason that the operator gave
 }
 
-// EntitlementRevoked is entitlement.revoked, schema version 1, in
-// customer/<customer id>: the operator ends access to a product, however the customer got it,
-// until a later grant.
+// EntitlementRevoked is entitlement.revoked, schema version 1, in customer/<customer id>: the
+// operator ends the access to a product, whatever its source, until a later grant.
 type EntitlementRevoked struct {
 	Product string `json:"product"`
 	Reason  string `json:"reason"`
 }
 
-// DownloadConsumed is download.consumed, schema version 1, in
-// download/<purchase id>: its file was about to be sent. The link's secret is
-// not stored; the hash of its hash is in the append's idempotency key.
+// DownloadConsumed is download.consumed, schema version 1, in download/<purchase id>. It is
+// appended just before the file is sent. The link's secret is not stored; the append's idempotency
+// key contains the hash of its hash.
 type DownloadConsumed struct {
 	PurchaseID string `json:"purchaseId"`
 	Product    string `json:"product"`

@@ -12,14 +12,13 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// ErrVersion means that this program does not know the type or schema version of an event. A
-// newer program has written the event.
+// ErrVersion means that this program does not know the type or schema version of an event, because
+// a newer program has written it.
 var ErrVersion = errors.New("a newer program has written the event: start that one")
 
-// Read decodes the payload of an event of a type and schema version into the present struct of
-// that type. stored is a pointer to that struct. It reads every schema version, since a version
-// differs from the one before only by which members are sealed, and by optional members. Sealed
-// personal members stay commitments.
+// Read decodes the payload of an event into stored, a pointer to the current struct of its type.
+// It reads every schema version, because versions differ only in optional members and in which
+// members are encrypted. Encrypted personal members stay commitments.
 func Read(eventType string, schemaVersion int, payload []byte, stored any) error {
 	k, err := kindInto(eventType, schemaVersion, stored)
 	switch {
@@ -31,8 +30,8 @@ func Read(eventType string, schemaVersion int, payload []byte, stored any) error
 	return canon.Decode(payload, stored)
 }
 
-// ReadOpened is Read for a payload whose personal members have been put back. Members that were
-// erased stay commitments. It does not check the payload, which was checked when it was sealed.
+// ReadOpened decodes a payload whose personal members were restored. Erased members stay
+// commitments. It does not check the payload again, which was checked when it was encrypted.
 func ReadOpened(eventType string, schemaVersion int, payload []byte, stored any) error {
 	if _, err := kindInto(eventType, schemaVersion, stored); err != nil {
 		return err
@@ -40,7 +39,8 @@ func ReadOpened(eventType string, schemaVersion int, payload []byte, stored any)
 	return canon.DecodeChecked(payload, stored)
 }
 
-// kindInto returns the kind of a type, and an error unless stored points to its present struct.
+// kindInto returns the kind of a type. It returns an error unless stored points to the type's
+// current struct.
 func kindInto(eventType string, schemaVersion int, stored any) (kind, error) {
 	k, err := kindOf(eventType, schemaVersion)
 	if err == nil && reflect.TypeOf(stored) != reflect.PointerTo(k.stored) {
@@ -61,8 +61,8 @@ func kindOf(eventType string, schemaVersion int) (kind, error) {
 	return k, nil
 }
 
-// Stored is Read into a new struct of the event's type. It returns the struct as a value, so
-// that a fold can switch over its type.
+// Stored decodes a payload into a new struct of the event's type. It returns the struct as a
+// value, so that a fold can switch on its type.
 func Stored(eventType string, schemaVersion int, payload []byte) (any, error) {
 	k, err := kindOf(eventType, schemaVersion)
 	if err != nil {
@@ -75,22 +75,22 @@ func Stored(eventType string, schemaVersion int, payload []byte) (any, error) {
 	return stored.Elem().Interface(), nil
 }
 
-// As reads an event into the struct of its type.
+// As decodes an event into a struct of type T, which must be the struct of the event's type.
 func As[T any](e interface{ Read(stored any) error }) (stored T, err error) {
 	err = e.Read(&stored)
 	return stored, err
 }
 
-// Signed has the members that all events with a signed record have in common.
+// Signed contains the members that all events with a signed record have.
 type Signed struct {
-	Record    jsontext.Value // part of the payload it was read from
+	Record    jsontext.Value // slice of the payload
 	Integrity seal.Integrity
-	VerifyURL string // empty if the event does not have it
-	Member    string // cus_… who caused it; empty if the event does not have it
+	VerifyURL string // empty if the event has none
+	Member    string // cus_… of the member who caused the event; empty if the event has none
 }
 
-// ReadSigned reads only these members, of an event of any type, and does not decode the
-// record. signed is false if the event has none.
+// ReadSigned reads the members of Signed from an event of any type, without decoding the record.
+// signed is false if the event has no signed record.
 func ReadSigned(eventType string, schemaVersion int, payload []byte) (s Signed, signed bool, err error) {
 	if _, err := kindOf(eventType, schemaVersion); err != nil {
 		return s, false, err
@@ -110,7 +110,7 @@ func ReadSigned(eventType string, schemaVersion int, payload []byte) (s Signed, 
 	return s, true, err
 }
 
-// RecordIn returns the record inside of a payload, nil if it has none.
+// RecordIn returns the record in a payload, or nil.
 func RecordIn(payload []byte) jsontext.Value {
 	start, end, found := canon.Find(payload, "record")
 	if !found {
@@ -119,7 +119,7 @@ func RecordIn(payload []byte) jsontext.Value {
 	return jsontext.Value(payload[start:end:end])
 }
 
-// textIn returns a member of a payload that is a text, or an empty text if it is absent.
+// textIn returns a string member of a payload, or an empty text if it is absent.
 func textIn(payload []byte, name string) (text string, err error) {
 	start, end, found := canon.Find(payload, name)
 	if !found {

@@ -8,26 +8,26 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// numbered says how the events of one type are numbered. A new outcome is a new schema
-// version: an event whose outcome is not in its type's row cannot be appended.
+// numbered says how the events of one type are numbered. A new outcome needs a new schema version:
+// an event whose outcome is not listed cannot be appended.
 type numbered struct {
-	name     string   // of the series, or its first part if the type has outcomes
-	member   string   // of the record; its value is the outcome
-	outcomes []string // that the member can have
+	name     string   // name of the series, or its first part if the type has outcomes
+	member   string   // member of the record whose value is the outcome; empty if the type has no outcomes
+	outcomes []string // allowed outcomes
 	agent    agentOf
 }
 
-// agentOf says which agent an event is about.
+// agentOf says how the agent of an event is determined.
 type agentOf int
 
 const (
 	noAgent         agentOf = iota
 	agentOfRecord           // the data key of the record's subject.agentId, if it has one
-	agentOfDecision         // that of the decision in the event's stream
+	agentOfDecision         // the agent of the decision in the event's stream
 )
 
-// SeriesOf returns the series of an event by its type and payload, or an empty name for a
-// type whose events are not numbered. An event whose outcome is not known is an error.
+// SeriesOf returns the series of an event, given its type and payload. It is empty for a type
+// whose events are not numbered. An unknown outcome is an error.
 func SeriesOf(eventType string, payload []byte) (string, error) {
 	name, known := SeriesBy(eventType, func(member string) string {
 		start, end, found := canon.Find(payload, "record", member)
@@ -42,8 +42,8 @@ func SeriesOf(eventType string, payload []byte) (string, error) {
 	return name, nil
 }
 
-// SeriesBy is SeriesOf for a payload of which the caller reads the members. member returns a
-// text of the record, or an empty one. known is false if the outcome is not in the table.
+// SeriesBy returns the series of an event, like SeriesOf. The caller's function member returns a
+// text member of the record, or an empty text. known is false if the outcome is unknown.
 func SeriesBy(eventType string, member func(name string) string) (name string, known bool) {
 	n := kinds[eventType].series
 	if n.member == "" {
@@ -53,7 +53,7 @@ func SeriesBy(eventType string, member func(name string) string) (name string, k
 	return n.name + "/" + outcome, slices.Contains(n.outcomes, outcome)
 }
 
-// SeriesNames lists the series of a type of events, in the order of the table.
+// SeriesNames lists the series of a type, in the order of its outcomes.
 func SeriesNames(eventType string) []string {
 	n := kinds[eventType].series
 	if n.member == "" && n.name != "" {
@@ -66,8 +66,8 @@ func SeriesNames(eventType string) []string {
 	return names
 }
 
-// IsSeries says whether events of a type can be in a series. The name is empty for an event
-// without one.
+// IsSeries reports whether events of a type can be in a series. series is empty for an event that
+// is not numbered.
 func IsSeries(eventType, series string) bool {
 	n := kinds[eventType].series
 	if n.member == "" {
@@ -77,8 +77,9 @@ func IsSeries(eventType, series string) bool {
 	return ok && slices.Contains(n.outcomes, outcome)
 }
 
-// AgentOf returns the agent that an event must be numbered for. If ofDecision is true, the
-// payload does not name the agent: it is that of the decision in the event's stream.
+// AgentOf returns the id of the agent's data key for which an event must be numbered. If
+// ofDecision is true, the payload does not determine the agent: it is the agent of the decision in
+// the event's stream.
 func AgentOf(eventType string, payload []byte) (agent string, ofDecision bool) {
 	switch kinds[eventType].series.agent {
 	case agentOfDecision:

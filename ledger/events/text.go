@@ -2,11 +2,11 @@ package events
 
 import "github.com/go-json-experiment/json"
 
-// Text is a personal member that is text. It is empty if the payload has a commitment in its
-// place, because it was not opened or was erased.
+// Text is a personal member of type string. It is empty if the payload has a commitment instead,
+// because the member was not decrypted or was erased.
 type Text string
 
-// UnmarshalJSON reads a text. A commitment becomes the empty text.
+// UnmarshalJSON decodes a string. A commitment, which is an object, gives an empty text.
 func (t *Text) UnmarshalJSON(value []byte) error {
 	if len(value) > 0 && value[0] == '{' {
 		*t = ""

@@ -2,7 +2,7 @@ package events
 
 import "reflect"
 
-// Types of the webhooks to which an organization's events are sent. All are in the stream
+// Types of events about the webhooks to which an organization's events are sent, in the stream
 // webhooks of its tenant.
 const (
 	TypeWebhookCreated = "webhook.created"
@@ -22,25 +22,25 @@ var webhooks = []kind{
 	}},
 }
 
-// WebhookCreated is webhook.created, schema version 1. The address is sealed like the secret,
-// since the addresses of many receivers are secret, too.
+// WebhookCreated is webhook.created, schema version 1. The URL is encrypted like the secret,
+// because many receivers have secret URLs.
 type WebhookCreated struct {
 	WebhookID string   `json:"webhookId"` // whk_…
 	Name      string   `json:"name,omitempty"`
 	Topics    []string `json:"topics"` // sorted: "checkpoints", "decisions", "reviews", "violations"
 	URL       any      `json:"url" personal:"true"`
-	Secret    any      `json:"secret" personal:"true"` // 32 bytes, base64, as after whsec_
+	Secret    any      `json:"secret" personal:"true"` // 32 bytes in base64, without the prefix whsec_
 }
 
-// WebhookRotated is webhook.rotated, schema version 1. Until PreviousUntil, RFC 3339, each
-// message is signed with both the previous secret and this one. Older secrets sign no more.
+// WebhookRotated is webhook.rotated, schema version 1. Until PreviousUntil, RFC 3339, each message
+// is signed with both the previous and the new secret. Older secrets are no longer used.
 type WebhookRotated struct {
 	WebhookID     string `json:"webhookId"`
 	Secret        any    `json:"secret" personal:"true"`
 	PreviousUntil string `json:"previousUntil"`
 }
 
-// WebhookRemoved is webhook.removed, schema version 1: the end of a webhook.
+// WebhookRemoved is webhook.removed, schema version 1.
 type WebhookRemoved struct {
 	WebhookID string `json:"webhookId"`
 	Reason    string `json:"reason"`

@@ -11,25 +11,26 @@ import (
 )
 
 // CloudEvent is a message in the structured JSON form of CloudEvents 1.0. An event of the ledger
-// has the same id, source and type in every message about it: in an export, from a sink and to a
-// webhook. So a reader of several of them knows that the messages are about one event. A message
-// may arrive more than once and out of order: Position gives the order.
+// has the same id, source and type in every message: in an export, from a sink and to a webhook.
+// So a recipient of several messages can see that they are about one event. Messages may arrive
+// more than once and out of order; Position gives the order.
 type CloudEvent struct {
 	SpecVersion     string `json:"specversion"`
-	ID              string `json:"id"`     // of the event, evt_…; of a checkpoint "checkpoint:" and its size
-	Source          string `json:"source"` // the ledger's origin, whose last part is the partition
-	Type            string `json:"type"`   // "countersign." with the type of the event
+	ID              string `json:"id"`     // id of the event, evt_…; for a checkpoint "checkpoint:" and its size
+	Source          string `json:"source"` // origin of the ledger, whose last part is the partition
+	Type            string `json:"type"`   // "countersign." and the type of the event
 	Subject         string `json:"subject,omitempty"`
 	Time            string `json:"time"`
 	DataContentType string `json:"datacontenttype"`
-	// Extensions. Numbers are strings, because an integer of CloudEvents has 32 bits.
-	PartitionKey string `json:"partitionkey"`    // the tenant
+	// The following members are extensions. Numbers are strings, because an integer of CloudEvents
+	// has only 32 bits.
+	PartitionKey string `json:"partitionkey"`    // tenant of the event
 	Position     string `json:"position"`        // position in the ledger; for a checkpoint its size
-	Topic        string `json:"topic,omitempty"` // of a webhook, whose data are a summary; empty: the data are EventData
+	Topic        string `json:"topic,omitempty"` // topic of a webhook message, whose data are a summary; if it is empty, the data are EventData
 	Data         any    `json:"data,omitzero"`
-	// Instead of data that are too large for a broker: their SHA-256 in hex, and where to get
-	// these bytes ("Dataref" of CloudEvents). That needs a credential of the organization with
-	// the right to export.
+	// If the data are too large for a broker, these replace them: the SHA-256 of the data in hex,
+	// and the URL of the data ("Dataref" of CloudEvents). Reading that URL requires a credential
+	// of the organization with the right to export.
 	DataHash string `json:"datahash,omitempty"`
 	DataRef  string `json:"dataref,omitempty"`
 }
@@ -44,8 +45,8 @@ func NewCloudEvent(origin string, e ledger.Event, data any) CloudEvent {
 		Position: strconv.FormatInt(e.Position, 10), Data: data}
 }
 
-// EventData is an event as an export and a sink have it: every column that its hash covers, so
-// that a reader can follow the chain. Hashes are hex. Personal members of the payload are
+// EventData is an event in exports and sinks. It has every column that the event's hash covers, so
+// that a recipient can verify the chain. Hashes are in hex. Personal members of the payload are
 // commitments, as in the ledger.
 type EventData struct {
 	Position      int64          `json:"position"`
@@ -65,13 +66,13 @@ type EventData struct {
 	PayloadHash   string         `json:"payloadHash"`
 	Prev          string         `json:"prev"`
 	Hash          string         `json:"hash"`
-	Series        string         `json:"series,omitempty"` // this member and the next five only if the event has them
+	Series        string         `json:"series,omitempty"` // this and the next five members are present only in numbered events
 	SeriesN       int64          `json:"seriesN,omitzero"`
 	SeriesPrev    string         `json:"seriesPrev,omitempty"`
 	Agent         string         `json:"agent,omitempty"`
 	AgentN        int64          `json:"agentN,omitzero"`
 	AgentPrev     string         `json:"agentPrev,omitempty"`
-	Payload       jsontext.Value `json:"payload"` // canonical, byte for byte the input of payloadHash
+	Payload       jsontext.Value `json:"payload"` // canonical JSON: exactly the bytes whose SHA-256 is payloadHash
 }
 
 // DataOf converts an event to EventData.

@@ -9,8 +9,8 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// DSSEEnvelope is a signed record as a Dead Simple Signing Envelope (DSSE 1.0, JSON form). Its
-// signature is that of the record: nothing is signed again.
+// DSSEEnvelope is a signed record as a Dead Simple Signing Envelope (DSSE 1.0, JSON form). The
+// signature is the one that the record already has; nothing is signed again.
 type DSSEEnvelope struct {
 	PayloadType string          `json:"payloadType"`
 	Payload     string          `json:"payload"` // base64 of the canonical record
@@ -20,13 +20,12 @@ type DSSEEnvelope struct {
 // DSSESignature is a signature of an envelope.
 type DSSESignature struct {
 	KeyID string `json:"keyid"`
-	Sig   string `json:"sig"` // base64
+	Sig   string `json:"sig"` // base64 of the signature
 }
 
 // DSSE returns the record of an event as an envelope. ok is false if the event has no signed
-// record. If a personal member of the record is not put back, the envelope has the record as it
-// is stored, with commitments, and the signature that was made over that
-// (seal.TypeCommitted).
+// record. If personal members of the record were not restored, the envelope contains the stored
+// record with commitments, and the signature over that record (seal.TypeCommitted).
 func DSSE(e Event) (envelope DSSEEnvelope, ok bool) {
 	record := e.member("record")
 	var i seal.Integrity

@@ -1,15 +1,14 @@
-// Package forms writes events, signed records and checkpoints in the forms that tools of
-// others read:
+// Package forms converts events, signed records and checkpoints to the formats of other tools:
 //
 //	CloudEvents 1.0     an event, as exports, webhooks and fanout send it
-//	OCSF 1.8.0          an event as API Activity, for systems that watch security (SIEM)
+//	OCSF 1.8.0          an event as API Activity, for security monitoring (SIEM)
 //	DSSE 1.0            a signed record with the signature that it already has
-//	C2SP tlog-proof     that an event is in the tree of a checkpoint, for offline verifiers
-//	C2SP tlog-policy    which keys and witnesses such a verifier trusts
+//	C2SP tlog-proof     a proof that an event is in the tree of a checkpoint, for offline verifiers
+//	C2SP tlog-policy    the keys and witnesses that such a verifier trusts
 //	COSE (RFC 9942)     the same proof as a receipt, for transparency services
 //
-// A form is derived. It needs no signing key: the signature of COSE receipts is made when a
-// checkpoint is signed. The event and its place in the ledger remain the evidence.
+// The conversion needs no signing key: the signature of COSE receipts is made together with that
+// of a checkpoint. The event and its position in the ledger remain the evidence.
 package forms
 
 import (
@@ -22,8 +21,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Record has the members of an event's signed record that forms and views show and that exports
-// read. A member that the record does not have is empty.
+// Record contains the members of an event's signed record that formats, views and exports use. A
+// missing member is empty.
 type Record struct {
 	DecisionID         string `json:"decisionId"`
 	ReceiptID          string `json:"receiptId"`
@@ -50,7 +49,7 @@ type Record struct {
 	} `json:"findings"`
 }
 
-// ReadRecord reads the record of a payload. A payload without a record is an empty Record.
+// ReadRecord parses the record of a payload. A payload without a record gives an empty Record.
 func ReadRecord(payload []byte) (r Record, err error) {
 	var p struct {
 		Record jsontext.Value `json:"record"`
@@ -58,12 +57,13 @@ func ReadRecord(payload []byte) (r Record, err error) {
 	if err := json.Unmarshal(payload, &p); err != nil || len(p.Record) == 0 {
 		return r, err
 	}
-	// Records of other types have members of these names and other kinds.
+	// Ignore errors: records of other types have members with these names and other JSON types.
 	_ = json.Unmarshal(p.Record, &r)
 	return r, nil
 }
 
-// Agent returns the id of the agent that asked, or an empty text if it is not known or not shown.
+// Agent returns the id of the agent that made the request, or an empty text if it is unknown or
+// not shown.
 func (r Record) Agent() string {
 	agent, _ := r.Subject.AgentID.(string)
 	return agent
@@ -79,15 +79,15 @@ func (r Record) Rules() (ids []string) {
 	return ids
 }
 
-// Event is an event as a reader of a bundle has it.
+// Event is an event of a bundle, prepared for conversion.
 type Event struct {
 	bundle.Shows
-	Origin string // of the ledger
+	Origin string // origin of the ledger
 	Record Record
-	Opened jsontext.Value // the payload with the personal members that the reader has put back
+	Opened jsontext.Value // payload with the restored personal members
 }
 
-// NewEvent puts the openings of an event back into its payload and reads the record.
+// NewEvent restores the opened personal members of an event in its payload, and parses the record.
 func NewEvent(origin string, e bundle.Shows) (Event, error) {
 	text := string(e.Payload)
 	for _, o := range e.Openings {
@@ -101,7 +101,7 @@ func NewEvent(origin string, e bundle.Shows) (Event, error) {
 	return Event{e, origin, r, jsontext.Value(text)}, err
 }
 
-// member returns a member of the payload with the openings, nil if it has none.
+// member returns a member of the payload with restored personal members, or nil.
 func (e Event) member(name string) jsontext.Value {
 	members, err := canon.Members(e.Opened)
 	if err != nil {

@@ -6,10 +6,10 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 )
 
-// OCSFVersion is the release of the Open Cybersecurity Schema Framework that OCSF writes.
+// OCSFVersion is the release of the Open Cybersecurity Schema Framework that this package uses.
 const OCSFVersion = "1.8.0"
 
-// Numbers of the schema.
+// Numbers defined by the schema.
 const (
 	ocsfCategory = 6    // Application Activity
 	ocsfClass    = 6003 // API Activity
@@ -19,7 +19,7 @@ const (
 	ocsfAllowed, ocsfDenied, ocsfObserved            = 1, 2, 3
 )
 
-// ocsfResult is what a security control has done, in the words of the schema.
+// ocsfResult is the result of a security control, as the schema expresses it.
 type ocsfResult struct {
 	severity      int
 	action        int
@@ -28,8 +28,8 @@ type ocsfResult struct {
 	dispositionIs string
 }
 
-// ocsfResults are the results of decisions, approvals and receipts, by type and outcome. Events
-// of other types are not the work of a security control.
+// ocsfResults maps type and outcome of decisions, approvals and receipts to their results. Events
+// of other types are not results of a security control.
 var ocsfResults = map[string]ocsfResult{
 	events.TypeDecisionRecorded + " allow":        {ocsfInformational, ocsfAllowed, "Allowed", 1, "Allowed"},
 	events.TypeDecisionRecorded + " deny":         {ocsfLow, ocsfDenied, "Denied", 2, "Blocked"},
@@ -43,15 +43,15 @@ var ocsfResults = map[string]ocsfResult{
 
 var ocsfSeverities = map[int]string{ocsfInformational: "Informational", ocsfLow: "Low", ocsfMedium: "Medium", ocsfHigh: "High"}
 
-// ocsfActivities names the activities that are about an agent's action. Other events have their
-// type as name.
+// ocsfActivities names the activities of events about an agent's action. The activity of any other
+// event is its type.
 var ocsfActivities = map[string]string{events.TypeDecisionRecorded: "Decide", events.TypeApprovalRecorded: "Review", events.TypeReceiptRecorded: "Report"}
 
 type object = map[string]any
 
-// OCSF returns an event as API Activity (class 6003). The ledger records no network address, so
-// the source endpoint is named by the id of the credential or member that called. The agent is
-// the application of the actor, and only if the reader has its id.
+// OCSF returns an event as API Activity (class 6003). The ledger stores no network address, so the
+// source endpoint is the id of the credential or member that made the call. The agent is the
+// actor's application, if the reader has its id.
 func OCSF(e Event) map[string]any {
 	outcome := ""
 	switch e.Type {
@@ -100,8 +100,8 @@ func OCSF(e Event) map[string]any {
 	return line
 }
 
-// ocsfUnmapped has what an analyst needs to find the event in the evidence, and members of the
-// record that the class has no place for.
+// ocsfUnmapped returns the members with which an analyst finds the event in the evidence, and
+// record members that do not fit into the class.
 func ocsfUnmapped(e Event) object {
 	more := object{"eventHash": e.Hash.String(), "position": e.Position}
 	r := e.Record

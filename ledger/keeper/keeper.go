@@ -1,9 +1,8 @@
-// Package keeper keeps the checkpoints of a ledger: it grows the Merkle tree of each
-// partition (step.go), signs its head about once a second, stores the note in a folder
-// outside the database and carries it to mirrors and witnesses (witness.go). CheckOutside
-// compares a database with these notes at the start of a node (rollback.go), so that a
-// database which was restored from an older copy, cut or replaced is found. read.go has the
-// stored checkpoints, tiles and proofs.
+// Package keeper makes the checkpoints of a ledger. It grows the Merkle tree of each partition
+// (step.go), signs its head about once a second, stores the note in a folder outside the database,
+// and sends it to mirrors and witnesses (witness.go). At the start of a node, CheckOutside
+// compares the database with these notes (rollback.go), to detect a database that was restored
+// from an older copy, truncated or replaced. read.go reads stored checkpoints, tiles and proofs.
 package keeper
 
 import (
@@ -25,59 +24,58 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Options say how the heads of a ledger's trees are signed and where they are kept outside
-// the database.
+// Options say how the heads of a ledger's trees are signed and where the notes are stored.
 type Options struct {
-	Signer    *seal.Signer // of a key that is for checkpoints only
+	Signer    *seal.Signer // key that signs only checkpoints
 	Folder    checkpoint.Folder
-	Mirrors   []checkpoint.Store   // get each newest note; a failure is logged and tried again with the next
-	Witnesses []checkpoint.Witness // the same
-	Every     time.Duration        // 0: a second
-	Step      int64                // events by which one transaction grows the tree; 0: 20,000
+	Mirrors   []checkpoint.Store   // stores that get the newest note; a failure is logged, and the next note is tried
+	Witnesses []checkpoint.Witness // witnesses that get the newest note, with the same handling of failures
+	Every     time.Duration        // time between two checkpoints; 0 means a second
+	Step      int64                // largest number of events by which one transaction grows the tree; 0 means 20,000
 }
 
-// Stores are the places whose newest notes CheckOutside reads: the folder and the mirrors.
+// Stores returns the stores whose newest notes CheckOutside reads: the folder and the mirrors.
 func (c Options) Stores() []checkpoint.Store {
 	return append([]checkpoint.Store{c.Folder}, c.Mirrors...)
 }
 
-// Stream has the events that say what a partition's checkpoints vouch for and which events
-// an accepted rollback has lost. It is in the service's tenant of the partition.
+// Stream contains the events that state what a partition's checkpoints cover and which events an
+// accepted rollback has lost. It is in the partition's service tenant.
 const Stream = "checkpoints"
 
 const (
-	every       = time.Second           // between two checkpoints
-	lastWithin  = 5 * time.Second       // bounds the time for the last checkpoint of a clean end
-	stepEvents  = 20_000                // by which one transaction grows the tree
-	mirrorEvery = 10 * time.Second      // between two notes to mirrors and witnesses
-	growAgain   = 50 * time.Millisecond // until the next look at a tree that another session grows
-	pruneEvery  = time.Hour             // between two removals of old notes from the folder
-	pruneAfter  = 24 * time.Hour        // age of a note that may be removed
+	every       = time.Second           // time between two checkpoints
+	lastWithin  = 5 * time.Second       // time limit for the last checkpoint at a shutdown
+	stepEvents  = 20_000                // events by which one transaction grows the tree
+	mirrorEvery = 10 * time.Second      // time between two notes to mirrors and witnesses
+	growAgain   = 50 * time.Millisecond // time until the next check of a tree that another session is growing
+	pruneEvery  = time.Hour             // time between two removals of old notes from the folder
+	pruneAfter  = 24 * time.Hour        // age from which a note may be removed
 )
 
-// beginning is the statement of the event ledger.checkpoints_begun.
+// beginning is the statement in the event ledger.checkpoints_begun.
 const beginning = "The first checkpoint vouches for the events up to this size as they stood when it was made. " +
 	"Nothing outside the database can show that they were the same before; from here on a change, a removal and a cut tail are found."
 
-// keeper grows the tree of one partition and signs its heads. The goroutine of run owns
-// builder; other goroutines read kept.
+// keeper grows the tree of one partition and signs its heads. The goroutine of run owns builder;
+// other goroutines read only kept.
 type keeper struct {
 	partition *ledger.Partition
 	ledger    *ledger.Ledger
 	options   Options
-	builder   *tree.Builder // nil: step reads it from the tiles
+	builder   *tree.Builder // if nil, step resumes it from the stored tiles
 
-	kept     *kept.State                // what the rest of the node may read
-	mirrored chan *checkpoint.Published // the newest checkpoint, for mirror
+	kept     *kept.State                // state that other goroutines may read
+	mirrored chan *checkpoint.Published // passes the newest checkpoint to mirror
 }
 
-// Start signs a checkpoint about every second in which there are new events, until the
-// ledger is closed. Of several nodes on one database, the first to lock the tree signs. A
-// ledger that has no checkpoints yet gets an event that says what the first one vouches
-// for. CheckOutside must run before Start.
+// Start starts a keeper for each partition. It signs a checkpoint about every second in which
+// there are new events, until the ledger is closed. If several nodes use one database, the first
+// to lock the tree signs. In a ledger without checkpoints, Start appends an event that states what
+// the first one covers. CheckOutside must run before Start.
 //
-// A tree that is several steps behind the head is brought there in the background: Start
-// does not wait for it, and appends go on meanwhile.
+// A tree that is several steps behind the head grows in the background: Start does not wait for
+// it, and appends continue.
 func Start(ctx context.Context, l *ledger.Ledger, c Options, newID func() string) error {
 	for _, p := range l.Partitions() {
 		if err := start(ctx, p, c, newID); err != nil {
@@ -110,8 +108,8 @@ func start(ctx context.Context, p *ledger.Partition, c Options, newID func() str
 	return nil
 }
 
-// farBehind says whether the tree needs several steps to the head. It returns an error if the
-// signer's key cannot be activated, so that Start fails and not the background.
+// farBehind reports whether the tree is more than one step behind the head. It returns an error if
+// the signer's key cannot be activated, so that Start fails instead of the background work.
 func (k *keeper) farBehind(ctx context.Context) (bool, error) {
 	ring, _, err := k.partition.Keyring(ctx)
 	if err != nil {
@@ -128,7 +126,7 @@ func (k *keeper) farBehind(ctx context.Context) (bool, error) {
 	return behind > k.options.Step, nil
 }
 
-// toBegin activates the key and signs the present head.
+// toBegin activates the key and signs the current head.
 func (k *keeper) toBegin(ctx context.Context, newID func() string) error {
 	if err := k.begin(ctx, newID); err != nil {
 		return err
@@ -136,8 +134,8 @@ func (k *keeper) toBegin(ctx context.Context, newID func() string) error {
 	return k.toHead(ctx)
 }
 
-// beginLate repeats toBegin until it succeeds. If ctx ends first, it returns false, and
-// nothing may be signed.
+// beginLate repeats toBegin until it succeeds. It returns false if ctx ends first; then the keeper
+// must not sign.
 func (k *keeper) beginLate(ctx context.Context, newID func() string) bool {
 	for ctx.Err() == nil {
 		err := k.toBegin(ctx, newID)
@@ -165,7 +163,7 @@ func newKeeper(p *ledger.Partition, c Options) *keeper {
 	return &keeper{partition: p, ledger: p.Ledger(), options: c, kept: &kept.State{Every: c.Every}, mirrored: make(chan *checkpoint.Published, 1)}
 }
 
-// Known returns the newest checkpoint that this node knows, or nil.
+// Known returns the newest checkpoint that this node has in memory, or nil.
 func Known(p *ledger.Partition) *checkpoint.Published {
 	if k := p.Kept().Load(); k != nil {
 		return k.Published.Load()
@@ -173,15 +171,15 @@ func Known(p *ledger.Partition) *checkpoint.Published {
 	return nil
 }
 
-// Covered waits until a checkpoint covers a position and returns that checkpoint. It returns
-// nil if ctx ends first, or if this node keeps no checkpoints.
+// Covered waits until a checkpoint covers a position, and returns that checkpoint. It returns nil
+// if ctx ends first, or if this node keeps no checkpoints.
 func Covered(ctx context.Context, p *ledger.Partition, position int64) *checkpoint.Published {
 	k := p.Kept().Load()
 	if k == nil {
 		return nil
 	}
 	for {
-		news := k.News.Wait() // before Load, so that no later checkpoint is missed
+		news := k.News.Wait() // taken before Load, so that no later checkpoint is missed
 		if newest := k.Published.Load(); newest != nil && newest.Size >= position {
 			return newest
 		}
@@ -191,8 +189,8 @@ func Covered(ctx context.Context, p *ledger.Partition, position int64) *checkpoi
 	}
 }
 
-// Beginning says whether this node is still bringing a tree to the head and has not signed a
-// checkpoint since its start.
+// Beginning reports whether a tree of this node is still growing to the head after the start,
+// before its first checkpoint.
 func Beginning(l *ledger.Ledger) bool {
 	return slices.ContainsFunc(l.Partitions(), func(p *ledger.Partition) bool {
 		k := p.Kept().Load()
@@ -200,8 +198,9 @@ func Beginning(l *ledger.Ledger) bool {
 	})
 }
 
-// Lag is the time since the newest checkpoint last covered the head, in the partition where
-// it is longest. It is 0 if this node keeps no checkpoints.
+// Lag returns how long the newest checkpoint has been behind the head, beyond the usual two
+// intervals, in the partition with the longest lag. It returns 0 if this node keeps no
+// checkpoints.
 func Lag(l *ledger.Ledger) (lag time.Duration) {
 	for _, p := range l.Partitions() {
 		if k := p.Kept().Load(); k != nil {
@@ -211,8 +210,8 @@ func Lag(l *ledger.Ledger) (lag time.Duration) {
 	return lag
 }
 
-// begin activates the checkpoint key. If it is the first one, the same append says up to which
-// event the tree vouches for what was there before.
+// begin activates the checkpoint key. If it is the first one, the same append contains an event
+// that states which existing events the tree covers.
 func (k *keeper) begin(ctx context.Context, newID func() string) error {
 	ring, _, err := k.partition.Keyring(ctx)
 	if err != nil {
@@ -235,11 +234,11 @@ func (k *keeper) begin(ctx context.Context, newID func() string) error {
 	return k.partition.ActivateFirst(ctx, ledger.PurposeCheckpoint, k.options.Signer, newID(), also)
 }
 
-// grow brings the tree to a size, or to the head if that comes first, and signs nothing.
+// grow grows the tree to a size, or to the head if that is smaller, without signing.
 func (k *keeper) grow(ctx context.Context, size int64) error { return k.here(ctx, size, false) }
 
-// here brings the tree to a size, or to the head if that comes first. It waits while another
-// session works on the tree.
+// here grows the tree to a size, or to the head if that is smaller. It waits while another session
+// works on the tree.
 func (k *keeper) here(ctx context.Context, size int64, sign bool) error {
 	for {
 		var grown int64
@@ -259,7 +258,7 @@ func (k *keeper) here(ctx context.Context, size int64, sign bool) error {
 	}
 }
 
-// toHead brings the tree to the head and signs it, unless another node does.
+// toHead grows the tree to the head and signs it, unless another node does.
 func (k *keeper) toHead(ctx context.Context) error {
 	for {
 		if now, err := k.step(ctx, true); err != nil || now != behind {
@@ -268,10 +267,10 @@ func (k *keeper) toHead(ctx context.Context) error {
 	}
 }
 
-// run signs a checkpoint after changes, at most one per interval, until ctx ends. Then it
-// signs a last one that covers all acknowledged events, so that a database which is put back
-// while no node runs is found out. The end of ctx may interrupt a step whose session still
-// locks the tree for a moment, so the last one waits for the lock (here).
+// run signs a checkpoint after changes, at most one per interval, until ctx ends. Then it signs a
+// last one that covers all acknowledged events, so that a rollback of the database while no node
+// runs is detected. When ctx ends, the session of an interrupted step may still lock the tree; so
+// the last step waits for the lock (here).
 func (k *keeper) run(ctx context.Context) {
 	defer func() {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWithin)
@@ -305,14 +304,14 @@ func (k *keeper) prune() {
 	if p == nil {
 		return
 	}
-	// Keeps about a day of notes, if there was one a second.
+	// This keeps about a day of notes, if there was one event per interval.
 	below := p.Size - int64(pruneAfter/k.options.Every)
 	if err := k.options.Folder.Prune(k.partition.Origin(), p.Epoch, below, func(int64) bool { return false }); err != nil {
 		k.ledger.Log().Warn("prune checkpoints", "error", err)
 	}
 }
 
-// publish makes a checkpoint known to this node and hands it to mirror.
+// publish stores a checkpoint in kept and passes it to mirror.
 func (k *keeper) publish(made *checkpoint.Published) {
 	if made == nil {
 		return
@@ -323,7 +322,7 @@ func (k *keeper) publish(made *checkpoint.Published) {
 	k.kept.Published.Store(made)
 	k.kept.News.Signal()
 	select {
-	case <-k.mirrored: // an older one that mirror has not taken yet
+	case <-k.mirrored: // replace an older checkpoint that mirror has not taken yet
 	default:
 	}
 	select {
@@ -332,7 +331,7 @@ func (k *keeper) publish(made *checkpoint.Published) {
 	}
 }
 
-// follow takes over the newest checkpoint that another node has published.
+// follow reads the newest checkpoint, which another node has made, into kept.
 func (k *keeper) follow(ctx context.Context) error {
 	newest, err := Newest(ctx, k.partition)
 	if err == nil && newest != nil {

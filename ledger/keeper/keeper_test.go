@@ -21,7 +21,7 @@ import (
 	"github.com/countersign/countersign/ledger/tree"
 )
 
-// telling is a store that reports the size of each checkpoint it is given.
+// telling is a store that reports the size of each checkpoint that it receives.
 type telling struct {
 	checkpoint.Store
 	put chan int64
@@ -34,7 +34,7 @@ func (s telling) Put(ctx context.Context, epoch int64, c checkpoint.Checkpoint, 
 	return err
 }
 
-// A ledger that had no checkpoints gets an event that says what the first one vouches for. Each
+// A ledger without checkpoints gets an event that states what the first one covers. Each
 // checkpoint is stored outside the database before it is published, and proves every event.
 func TestCheckpointsOfAnExistingLedger(t *testing.T) {
 	t.Parallel()
@@ -139,7 +139,7 @@ func TestCheckpointsGoOnAfterARestart(t *testing.T) {
 	fixture.Clean(t, l, 4*90+2)
 }
 
-// appendUnsigned appends an event long before the next checkpoint and returns its position.
+// appendUnsigned appends an event long before the next checkpoint, and returns its position.
 func appendUnsigned(t *testing.T, l *ledger.Ledger, folder checkpoint.Folder) int64 {
 	t.Helper()
 	err := keeper.Start(t.Context(), l, keeper.Options{Signer: fixture.CheckpointSigner(t), Folder: folder, Every: time.Hour}, fixture.Numbered("checkpoint"))
@@ -153,7 +153,7 @@ func appendUnsigned(t *testing.T, l *ledger.Ledger, folder checkpoint.Folder) in
 	return last.Events[0].Position
 }
 
-// newestIs fails the test unless the folder's newest note is of the position.
+// newestIs fails the test unless the folder's newest note has this size.
 func newestIs(t *testing.T, folder checkpoint.Folder, position int64) {
 	t.Helper()
 	_, note, err := folder.Newest(t.Context(), ledgertest.Origin+"/0")
@@ -165,8 +165,8 @@ func newestIs(t *testing.T, folder checkpoint.Folder, position int64) {
 	}
 }
 
-// Close leaves a note of the last event, so that an older copy which is put back while no node
-// runs is found.
+// Close stores a note that covers the last event, so that a rollback while no node runs is
+// detected.
 func TestACloseLeavesANoteOfTheLastEvent(t *testing.T) {
 	t.Parallel()
 	l, folder := fixture.Open(t, fixture.OnePartition(t)), checkpoint.Folder{Path: t.TempDir()}
@@ -195,7 +195,7 @@ func TestTheLastNoteWaitsForTheTree(t *testing.T) {
 	}
 	closed := make(chan struct{})
 	go func() { l.Close(); close(closed) }()
-	// The query for what the other session has published shows that the step was tried once.
+	// The query for the other session's checkpoint shows that the step was tried once.
 	for looked := false; !looked; {
 		select {
 		case <-closed:
@@ -214,7 +214,7 @@ func TestTheLastNoteWaitsForTheTree(t *testing.T) {
 	newestIs(t, folder, last)
 }
 
-// A checkpoint is not published unless it could be stored outside the database.
+// A checkpoint that cannot be stored outside the database is not published.
 func TestNoCheckpointWithoutAPlaceOutside(t *testing.T) {
 	t.Parallel()
 	db := fixture.OnePartition(t)
@@ -235,8 +235,9 @@ func TestNoCheckpointWithoutAPlaceOutside(t *testing.T) {
 	}
 }
 
-// Start does not wait for the tree of a ledger that had none. The tree grows in the background
-// while appends go on, and the event about the first checkpoint comes before that checkpoint.
+// Start does not wait for the tree of a ledger without checkpoints. The tree grows in the
+// background while appends continue, and the event about the first checkpoint comes before that
+// checkpoint.
 func TestAStartDoesNotWaitForTheTree(t *testing.T) {
 	t.Parallel()
 	db := fixture.OnePartition(t)
@@ -255,7 +256,7 @@ func TestAStartDoesNotWaitForTheTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = held.Rollback(context.WithoutCancel(ctx)) }()
-	checking, cancel := context.WithTimeout(ctx, time.Minute) // a check that waits for the tree would never end
+	checking, cancel := context.WithTimeout(ctx, time.Minute) // a check that waited for the tree would never end
 	defer cancel()
 	found, _, err := keeper.CheckOutside(checking, l, keeper.Options{Signer: fixture.CheckpointSigner(t), Folder: checkpoint.Folder{Path: t.TempDir()}})
 	if found || err != nil {
@@ -306,7 +307,7 @@ func TestKeysHaveOnePurpose(t *testing.T) {
 	}
 }
 
-// A running node notices that its database was put back, and stops its appends.
+// A running node detects that its database was rolled back, and stops its appends.
 func TestADatabasePutBackStopsANode(t *testing.T) {
 	t.Parallel()
 	db := fixture.OnePartition(t)

@@ -14,7 +14,8 @@ import (
 	"github.com/countersign/countersign/ledger/tree"
 )
 
-// Newest reads the partition's newest checkpoint from the database, or nil.
+// Newest reads the partition's newest checkpoint from the database. It returns nil if there is
+// none.
 func Newest(ctx context.Context, p *ledger.Partition) (*checkpoint.Published, error) {
 	var size, epoch int64
 	var root ledger.Hash
@@ -31,8 +32,8 @@ func Newest(ctx context.Context, p *ledger.Partition) (*checkpoint.Published, er
 	return checkpoint.NewPublished(checkpoint.Checkpoint{Origin: p.Origin(), Size: size, Root: tree.Hash(root)}, epoch, []byte(note)), nil
 }
 
-// newest returns the newest checkpoint that this node knows, or else the newest one in the
-// database; nil if there is none yet.
+// newest returns the newest checkpoint in this node's memory, or else the newest one in the
+// database, or nil.
 func newest(ctx context.Context, p *ledger.Partition) (*checkpoint.Published, error) {
 	if known := Known(p); known != nil {
 		return known, nil
@@ -40,7 +41,7 @@ func newest(ctx context.Context, p *ledger.Partition) (*checkpoint.Published, er
 	return Newest(ctx, p)
 }
 
-// At reads the checkpoint of a size.
+// At reads the checkpoint with this size from the database. It fails if there is none.
 func At(ctx context.Context, p *ledger.Partition, size int64) (*checkpoint.Published, error) {
 	var root ledger.Hash
 	var note string
@@ -51,7 +52,7 @@ func At(ctx context.Context, p *ledger.Partition, size int64) (*checkpoint.Publi
 	return checkpoint.NewPublished(checkpoint.Checkpoint{Origin: p.Origin(), Size: size, Root: tree.Hash(root)}, 0, []byte(note)), nil
 }
 
-// Sizes lists the sizes of the newest checkpoints below a size, ascending.
+// Sizes returns the sizes of up to limit newest checkpoints below a size, in ascending order.
 func Sizes(ctx context.Context, p *ledger.Partition, below int64, limit int) (sizes []int64, err error) {
 	err = p.Ledger().Reading(ctx, func() error {
 		rows, err := p.Ledger().Pool().Query(ctx, `select size from checkpoints where p = $1 and size < $2 order by size desc limit $3`, p.Number(), below, limit)
@@ -64,8 +65,8 @@ func Sizes(ctx context.Context, p *ledger.Partition, below int64, limit int) (si
 	return sizes, err
 }
 
-// Keys are the public keys that may have signed the partition's notes. They include
-// compromised keys: a note outside is evidence of lost events whichever key has signed it.
+// Keys returns the public keys that may have signed the partition's notes. It includes compromised
+// keys: a note outside is evidence of lost events, whichever key has signed it.
 func Keys(ctx context.Context, p *ledger.Partition) ([]ed25519.PublicKey, error) {
 	ring, _, err := p.Keyring(ctx)
 	return ring.Public(ledger.PurposeCheckpoint), err
@@ -76,8 +77,8 @@ type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// ReadTiles reads the stored tiles of a partition in the order of wanted. A tile that is not
-// stored has no data.
+// ReadTiles reads the stored tiles of a partition in the order of wanted. The result of a missing
+// tile has no data.
 func ReadTiles(ctx context.Context, db querier, p int16, wanted []tree.Tile) ([]tree.Tile, error) {
 	levels, numbers := make([]int16, len(wanted)), make([]int64, len(wanted))
 	for i, t := range wanted {
@@ -103,8 +104,8 @@ func ReadTiles(ctx context.Context, db querier, p int16, wanted []tree.Tile) ([]
 	return found, nil
 }
 
-// Proofs returns a maker of proofs in the tree of the newest checkpoint, and that checkpoint.
-// Both are nil if there is no checkpoint yet.
+// Proofs returns the newest checkpoint and a source of proofs for its tree. Both are nil if there
+// is no checkpoint yet.
 func Proofs(ctx context.Context, p *ledger.Partition) (*tree.Proofs, *checkpoint.Published, error) {
 	newest, err := newest(ctx, p)
 	if err != nil || newest == nil {
@@ -113,7 +114,7 @@ func Proofs(ctx context.Context, p *ledger.Partition) (*tree.Proofs, *checkpoint
 	return proofsAt(ctx, p, newest.Size, newest.Root), newest, nil
 }
 
-// proofsAt returns a maker of proofs in the tree of a size and root.
+// proofsAt returns a source of proofs for the tree of a size and root.
 func proofsAt(ctx context.Context, p *ledger.Partition, size int64, root tree.Hash) *tree.Proofs {
 	return tree.NewProofs(ctx, size, root, func(ctx context.Context, wanted []tree.Tile) (found []tree.Tile, err error) {
 		err = p.Ledger().Reading(ctx, func() (err error) {
@@ -124,8 +125,8 @@ func proofsAt(ctx context.Context, p *ledger.Partition, size int64, root tree.Ha
 	})
 }
 
-// Tile returns the first hashes of a stored tile, as many as width says. It returns nil if the
-// newest checkpoint does not cover so many.
+// Tile returns the first width hashes of a stored tile. It returns nil if the newest checkpoint
+// covers fewer.
 func Tile(ctx context.Context, p *ledger.Partition, level int, n int64, width int) ([]byte, error) {
 	newest, err := newest(ctx, p)
 	if err != nil || newest == nil {

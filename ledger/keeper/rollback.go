@@ -17,25 +17,25 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// recentLeaves is how many events at the end are checked at each start: a crash or a mistake
-// is most likely to damage the end.
+// recentLeaves is the number of events before the head that every start checks, because a crash or
+// a mistake most likely damages the end.
 const recentLeaves = 10_000
 
-// endBatch is how many of them are read at a time.
+// endBatch is the number of these events that are read at once.
 const endBatch = 1000
 
-// Rollback is the error of a database that lacks events which a checkpoint outside covers, or
-// has other events: it was restored from an older copy, cut or replaced.
+// Rollback is the error of a database that lacks events which a checkpoint outside covers, or that
+// has other events: it was restored from an older copy, truncated or replaced.
 type Rollback struct {
 	Partition int16
-	From, To  int64  // positions of the events that are missing or, from 1 on, are other ones
-	Head      int64  // the last position in the database
-	Store     string // where the note is
+	From, To  int64  // positions of the missing events; if From is 1, these may be other events instead
+	Head      int64  // last position in the database
+	Store     string // store that has the note
 	Reason    string
 	Note      []byte
 }
 
-// Error tells the operator what is missing and how to go on.
+// Error says what is missing and what the operator can do.
 func (r *Rollback) Error() string {
 	return fmt.Sprintf("the database is not the one that was published: %s (the note is in %s). "+
 		"Restore the newest copy of the database and start again. If there is none, serve --accept-rollback goes on without positions %d to %d, "+
@@ -47,15 +47,14 @@ func (r *Rollback) Is(target error) bool { return target == ledger.ErrRollback }
 
 // CheckOutside makes the checks of a start, before the first append:
 //
-//   - the head row is the last event;
-//   - the last events have their hashes and are the leaves of the tree, as far as it has
-//     grown;
-//   - the newest notes outside the database, in the folder and in every mirror that can be
-//     reached, are signed by a key of this ledger and are of the same history.
+//   - the head row matches the last event;
+//   - the last events have their hashes and are the leaves of the tree, as far as it has grown;
+//   - the newest notes outside the database, in the folder and in every mirror that can be read, are signed by a key of this ledger and
+//     belong to the same history.
 //
-// It returns a *Rollback if a note knows more than the database. unreachable are the
-// mirrors that could not be read, and found says whether there was any note. The tree grows
-// to the size of the notes and no further.
+// It returns a *Rollback if a note covers events that the database lacks. unreachable lists the
+// mirrors that could not be read, and found reports whether there was any note. The tree grows
+// only to the size of the notes.
 func CheckOutside(ctx context.Context, l *ledger.Ledger, c Options) (found bool, unreachable []string, err error) {
 	for _, p := range l.Partitions() {
 		here, missed, err := checkOutside(ctx, p, c)
@@ -77,8 +76,8 @@ func checkOutside(ctx context.Context, p *ledger.Partition, c Options) (found bo
 	if err := checkEnd(ctx, p); err != nil {
 		return false, nil, err
 	}
-	// The notes are read before the head: other nodes may go on writing, and their notes
-	// would be ahead of a head that was read earlier.
+	// Read the notes before the head: other nodes may continue to append, and their notes would be
+	// ahead of a head that was read earlier.
 	var notes []outsideNote
 	for _, store := range c.Stores() {
 		epoch, text, err := store.Newest(ctx, p.Origin())
@@ -120,7 +119,7 @@ func (k *keeper) compare(ctx context.Context, n outsideNote, head, epoch int64) 
 	if err != nil {
 		return err
 	}
-	if k.options.Signer != nil { // an older copy of the database may not know the key
+	if k.options.Signer != nil { // an older copy of the database may lack the key
 		keys = append(keys, k.options.Signer.Public())
 	}
 	rollback := func(from, to int64, reason string) error {
@@ -151,7 +150,7 @@ func (k *keeper) compare(ctx context.Context, n outsideNote, head, epoch int64) 
 	return nil
 }
 
-// rootAt returns the root that the tree has at a size. If the tree is smaller, it grows first.
+// rootAt returns the root of the tree at a size. If the tree is smaller, rootAt grows it first.
 func (k *keeper) rootAt(ctx context.Context, size int64) (tree.Hash, error) {
 	var grown int64
 	var root ledger.Hash
@@ -165,7 +164,7 @@ func (k *keeper) rootAt(ctx context.Context, size int64) (tree.Hash, error) {
 	return proofsAt(ctx, k.partition, grown, tree.Hash(root)).Root(size)
 }
 
-// declared says whether an accepted rollback covers the loss of a checkpoint of this size.
+// declared reports whether an accepted rollback covers the loss of a checkpoint of this size.
 func declared(ctx context.Context, p *ledger.Partition, size int64) (bool, error) {
 	history, err := p.Ledger().Read(ctx, p.Service(), Stream)
 	if err != nil {
@@ -179,7 +178,8 @@ func declared(ctx context.Context, p *ledger.Partition, size int64) (bool, error
 	return false, nil
 }
 
-// Declaration reads the record of a ledger.rollback_declared.
+// Declaration returns the record in an event ledger.rollback_declared. The result is false for
+// other events.
 func Declaration(e ledger.Event) (events.Rollback, bool) {
 	var stored events.RollbackDeclared
 	var record events.Rollback
@@ -187,7 +187,7 @@ func Declaration(e ledger.Event) (events.Rollback, bool) {
 	return record, ok
 }
 
-// checkEnd checks that the head row is the last event.
+// checkEnd checks that the head row matches the last event.
 func checkEnd(ctx context.Context, p *ledger.Partition) error {
 	var head int64
 	var hash ledger.Hash
@@ -199,16 +199,16 @@ func checkEnd(ctx context.Context, p *ledger.Partition) error {
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return fmt.Errorf("read events: %w", err)
 	}
-	// Another node may append between the two reads.
+	// Another node may append between the two reads, so a later last event is no fault.
 	if last < head || last == head && want != hash {
 		return fmt.Errorf("%w: the head row is at position %d and differs from the last event, at position %d. Run countersign verify for details", ledger.ErrTampered, head, last)
 	}
 	return nil
 }
 
-// checkLast reads the last events, which checks their hashes, and compares them with the
-// leaves of the tree of a size. Their tenants must belong to this partition; otherwise the
-// ledger was made for another number of partitions.
+// checkLast reads the last events, which checks their hashes, and compares them with the leaves of
+// the tree of this size. It also checks that their tenants belong to this partition; otherwise the
+// ledger was made with another number of partitions.
 func checkLast(ctx context.Context, p *ledger.Partition, head, size int64) error {
 	for from := max(0, head-recentLeaves); from < head; {
 		stored, err := p.StoredAfter(ctx, from, int(min(endBatch, head-from)))
@@ -246,9 +246,9 @@ func checkLast(ctx context.Context, p *ledger.Partition, head, size int64) error
 	return nil
 }
 
-// AcceptRollback lets a ledger go on without the events that its database lacks. It raises
-// the epoch, which stops every other node, and appends a signed event that says what was
-// lost. It must be called after Activate and before this node's first append.
+// AcceptRollback lets a ledger continue without the events that its database lacks. It raises the
+// epoch, which stops every other node, and appends a signed event about the loss. It must be
+// called after Activate and before this node's first append.
 func AcceptRollback(ctx context.Context, l *ledger.Ledger, r *Rollback, signer *seal.Signer, eventID string) error {
 	p := l.Partition(r.Partition)
 	var epoch int64

@@ -20,16 +20,16 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// putBack makes the database what it was at a position, like a restored copy. It locks the tree
-// head before the tiles, as a keeper does, so that the two cannot deadlock.
+// putBack removes all events after a position, like the restore of an older copy. It locks the
+// tree head before the tiles, as a keeper does, so that the two cannot deadlock.
 const putBack = `set session_replication_role = replica;
 	select from tree_head for update;
 	delete from events where pos > %[1]d; delete from checkpoints where size > %[1]d;
 	delete from tiles; update tree_head set size = 0, root = sha256(''), edge = '';
 	update ledger_head set pos = %[1]d, last_hash = (select hash from events where pos = %[1]d)`
 
-// restarted opens a ledger of 9 events with a checkpoint again, after the statement tamper has
-// changed its database.
+// restarted makes a ledger of 9 events with a checkpoint, changes its database with the statement
+// tamper, and opens the ledger again.
 func restarted(t *testing.T, folder checkpoint.Folder, tamper string) (*ledgertest.DB, *ledger.Ledger, *seal.Signer) {
 	t.Helper()
 	db := fixture.OnePartition(t)
@@ -58,8 +58,8 @@ func outside(t *testing.T, folder checkpoint.Folder) keeper.Options {
 	return keeper.Options{Signer: fixture.CheckpointSigner(t), Folder: folder}
 }
 
-// A start refuses a restored older database, a cut tail and a rewritten history, and names the
-// missing positions. It accepts an unchanged database.
+// A start refuses a restored older database, a truncated one and a rewritten history, and names
+// the missing positions. It accepts an unchanged database.
 func TestADatabaseThatWasPutBackIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -84,7 +84,7 @@ func TestADatabaseThatWasPutBackIsRefused(t *testing.T) {
 			}
 			var rollback *keeper.Rollback
 			if c.name == "another history" && errors.Is(err, ledger.ErrTampered) {
-				return // the check of the last events has found it already
+				return // the check of the last events has already found it
 			}
 			if !errors.As(err, &rollback) || rollback.From != c.from || rollback.To != c.to || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "--accept-rollback") {
 				t.Fatalf("%v", err)
@@ -115,8 +115,8 @@ func TestNoNoteOutsideIsSaid(t *testing.T) {
 	}
 }
 
-// An accepted rollback appends a signed event, raises the epoch, stops the other nodes and keeps
-// the old note. The ledger verifies, and a second rollback is found.
+// Accepting a rollback appends a signed event, raises the epoch, stops the other nodes and keeps
+// the old note. The ledger then verifies, and a second rollback is detected.
 func TestAnAcceptedRollback(t *testing.T) {
 	t.Parallel()
 	folder := checkpoint.Folder{Path: t.TempDir()}
@@ -176,8 +176,8 @@ func TestAnAcceptedRollback(t *testing.T) {
 	}
 }
 
-// movingStore is a store of notes in which a newer one appears at each read, as if another node
-// were writing.
+// movingStore is a store in which a newer note appears at each read, as if another node were
+// writing.
 type movingStore struct {
 	checkpoint.Store
 	move func()
@@ -189,7 +189,7 @@ func (s movingStore) Newest(ctx context.Context, origin string) (int64, []byte, 
 	return s.Store.Newest(ctx, origin)
 }
 
-// A node that starts while another writes reports no lost positions.
+// A node that starts while another appends reports no lost positions.
 func TestANodeStartsBesideOneThatWrites(t *testing.T) {
 	t.Parallel()
 	db := fixture.OnePartition(t)

@@ -12,18 +12,18 @@ import (
 	"github.com/countersign/countersign/ledger/tree"
 )
 
-// reached says how far a step has brought the tree.
+// reached is the result of a step.
 type reached int
 
 const (
 	behind    reached = iota // the tree needs more steps to the head
-	atHead                   // the tree is at the head
-	elsewhere                // another session, of this node or another, works on the tree
+	atHead                   // the tree covers the head
+	elsewhere                // another session, of this node or another one, works on the tree
 )
 
-// step grows the tree by one transaction and signs it if it is at the head. The note is
-// stored outside the database before the transaction commits the checkpoint. If another
-// session works on the tree, step takes over the newest checkpoint in the database.
+// step grows the tree in one transaction and signs it if it reaches the head. It stores the note
+// outside the database before it commits the checkpoint. If another session works on the tree,
+// step reads the newest checkpoint from the database instead.
 func (k *keeper) step(ctx context.Context, sign bool) (_ reached, err error) {
 	tx, err := k.ledger.Pool().Begin(ctx)
 	if err != nil {
@@ -35,7 +35,7 @@ func (k *keeper) step(ctx context.Context, sign bool) (_ reached, err error) {
 			k.builder = nil // the builder may be ahead of the stored tree
 		}
 	}()
-	// The lock on the tree head makes sure that one session at a time grows the tree.
+	// The lock on the tree head lets only one session at a time grow the tree.
 	var size int64
 	var root ledger.Hash
 	err = tx.QueryRow(ctx, `select size, root from tree_head where p = $1 for update skip locked`, k.partition.Number()).Scan(&size, &root)
@@ -45,7 +45,7 @@ func (k *keeper) step(ctx context.Context, sign bool) (_ reached, err error) {
 	if err != nil {
 		return behind, fmt.Errorf("read tree head: %w", err)
 	}
-	// The ledger must not end before the tree or before a checkpoint that was published.
+	// The ledger must not end before the tree or before a published checkpoint.
 	var epoch, head int64
 	if err := tx.QueryRow(ctx, `select epoch, pos from ledger_head where p = $1`, k.partition.Number()).Scan(&epoch, &head); err != nil {
 		return behind, fmt.Errorf("read ledger head: %w", err)
@@ -58,7 +58,7 @@ func (k *keeper) step(ctx context.Context, sign bool) (_ reached, err error) {
 			return behind, err
 		}
 	}
-	// Then the tree grows, is signed at the head, and is stored.
+	// Grow the tree, sign it if it is at the head, and store it.
 	now := behind
 	if head <= size+k.options.Step {
 		now = atHead
@@ -106,8 +106,8 @@ func (k *keeper) resume(ctx context.Context, tx pgx.Tx, size int64, root ledger.
 	return b, nil
 }
 
-// add grows the tree by the events after size up to a position. It reads only events that
-// this node no longer has in memory.
+// add grows the tree by the events after position size, up to upTo. It queries only events that
+// this node does not have in memory.
 func (k *keeper) add(ctx context.Context, tx pgx.Tx, size, upTo int64) (full []tree.Tile, err error) {
 	add := func(hash ledger.Hash) {
 		k.builder.Add(tree.Leaf(hash), func(t tree.Tile) { full = append(full, t) })
@@ -143,7 +143,8 @@ func (k *keeper) add(ctx context.Context, tx pgx.Tx, size, upTo int64) (full []t
 	return full, nil
 }
 
-// sign makes the note, unless this size has one, and stores it outside the database.
+// sign returns the note of the tree. It signs and stores a new one outside the database, unless
+// the database has a note of this size.
 func (k *keeper) sign(ctx context.Context, tx pgx.Tx, epoch int64) (*checkpoint.Published, error) {
 	c := checkpoint.Checkpoint{Origin: k.partition.Origin(), Size: k.builder.Size(), Root: k.builder.Root()}
 	var stored string
@@ -161,17 +162,17 @@ func (k *keeper) sign(ctx context.Context, tx pgx.Tx, epoch int64) (*checkpoint.
 	return checkpoint.NewPublished(c, epoch, text), k.options.Folder.Put(ctx, epoch, c, text)
 }
 
-// store writes tiles, tree head and checkpoint into the transaction. A partial tile grows in
+// store writes tiles, tree head and checkpoint in the transaction. A partial tile is updated in
 // its row.
 func (k *keeper) store(ctx context.Context, tx pgx.Tx, full []tree.Tile, made *checkpoint.Published) error {
-	// The tiles share the builder's memory and are valid until the next Add.
+	// The tiles share the builder's memory and are valid only until the next Add.
 	tiles := append(full, k.builder.Tiles()...)
 	levels, numbers, data := make([]int16, len(tiles)), make([]int64, len(tiles)), make([][]byte, len(tiles))
 	for i, t := range tiles {
 		levels[i], numbers[i], data[i] = int16(t.Level), t.N, t.Data
 	}
 	root := k.builder.Root()
-	edge := []byte{} // not null for the empty tree
+	edge := []byte{} // not null, even for the empty tree
 	for _, h := range k.builder.Edge() {
 		edge = append(edge, h[:]...)
 	}

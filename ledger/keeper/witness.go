@@ -10,10 +10,10 @@ import (
 	"github.com/countersign/countersign/ledger/tree"
 )
 
-// mirror carries the newest note to every mirror and witness, one after the other. What has
-// failed is tried again with the next note.
+// mirror sends the newest note to every mirror and witness, one after the other. After a failure
+// it tries again with the next note.
 func (k *keeper) mirror(ctx context.Context) {
-	sizes := make([]int64, len(k.options.Witnesses)) // the size that each witness has seen
+	sizes := make([]int64, len(k.options.Witnesses)) // last size that each witness has seen
 	for ctx.Err() == nil {
 		var made *checkpoint.Published
 		select {
@@ -37,9 +37,9 @@ func (k *keeper) mirror(ctx context.Context) {
 	}
 }
 
-// witness sends a checkpoint to a witness and adds the line that it returns to the note.
-// seen is the size that the witness has seen last; if that is wrong, the witness answers
-// with the right one, and the checkpoint is sent again.
+// witness sends a checkpoint to a witness and adds the returned signature line to the note. seen
+// is the last size that the witness has seen. If it is wrong, the witness answers with the right
+// size, and the checkpoint is sent again.
 func (k *keeper) witness(ctx context.Context, w checkpoint.Witness, made *checkpoint.Published, seen *int64) error {
 	proofs, newest, err := Proofs(ctx, k.partition)
 	if err != nil || newest == nil || newest.Size < made.Size {

@@ -29,17 +29,17 @@ import (
 	"github.com/countersign/countersign/ledger/keeper"
 )
 
-// witness is a running C2SP tlog-witness for one log. It reads and makes notes, proofs and
-// cosignatures with libraries that are not ours.
+// witness is a running C2SP tlog-witness for one log. It handles notes, proofs and cosignatures
+// with libraries that are not ours.
 type witness struct {
 	url, vkey string
 	log       note.Verifier
 	signer    *formats.Signer
 
-	mu      sync.Mutex // guards the rest
+	mu      sync.Mutex // guards the following fields
 	size    uint64
 	root    []byte
-	answers chan int // status of each request
+	answers chan int // receives the status of each answer
 }
 
 func newWitness(t *testing.T, origin string, key ed25519.PublicKey) *witness {
@@ -106,7 +106,7 @@ func (w *witness) add(body []byte) (status int, kind string, answer []byte) {
 	return http.StatusOK, "", line
 }
 
-// keepWitnessed starts checkpoints with this witness.
+// keepWitnessed starts a checkpoint keeper with this witness.
 func (w *witness) keepWitnessed(t *testing.T, l *ledger.Ledger, folder string) {
 	t.Helper()
 	parsed, err := checkpoint.ParseWitness(w.vkey + " " + w.url)
@@ -119,7 +119,7 @@ func (w *witness) keepWitnessed(t *testing.T, l *ledger.Ledger, folder string) {
 	}
 }
 
-// cosigned waits until the published note has the line of the witness.
+// cosigned waits until the published note has a signature line of the witness.
 func (w *witness) cosigned(t *testing.T, l *ledger.Ledger) []byte {
 	t.Helper()
 	for tick := time.NewTicker(5 * time.Millisecond); ; {
@@ -135,9 +135,8 @@ func (w *witness) cosigned(t *testing.T, l *ledger.Ledger) []byte {
 	}
 }
 
-// A witness cosigns a growing ledger, also after a restart of the node, which does not remember
-// what the witness has seen. It does not cosign a ledger with another history under the same
-// name.
+// A witness cosigns a growing ledger, even after a restart of the node, which then does not know
+// what the witness has seen. It does not cosign a ledger with another history under the same name.
 func TestAWitnessCosigns(t *testing.T) {
 	t.Parallel()
 	db, ctx := fixture.OnePartition(t), t.Context()
@@ -177,7 +176,7 @@ func TestAWitnessCosigns(t *testing.T) {
 	}
 	again.Close()
 
-	// Another history under the same origin and key.
+	// A ledger with another history under the same origin and key.
 	other := fixture.OnePartition(t)
 	super := fixture.Must(pgx.Connect(ctx, other.SuperURL))
 	defer super.Close(ctx)

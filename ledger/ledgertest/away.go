@@ -5,14 +5,14 @@ import (
 	"testing"
 )
 
-// Away makes the database unreachable for its users until Back: it lets no session begin and
-// ends all existing sessions, also one that is just beginning.
+// Away makes the database unreachable until Back: it forbids new sessions and ends all existing
+// ones, including sessions that are just starting.
 func (db *DB) Away(t testing.TB) {
 	t.Helper()
 	db.fromElsewhere(t, "alter database "+db.name+" allow_connections false", fmt.Sprintf(endUsers, db.name))
 }
 
-// Back lets sessions begin again.
+// Back allows sessions again.
 func (db *DB) Back(t testing.TB) {
 	t.Helper()
 	db.fromElsewhere(t, "alter database "+db.name+" allow_connections true")

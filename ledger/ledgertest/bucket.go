@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Bucket starts a store of objects that is compatible with S3 and knows the access key "AK". It
-// runs until the test ends. Bucket returns its address.
+// Bucket starts an S3-compatible object store that accepts the access key "AK", and returns its
+// address. It runs until the test ends.
 func Bucket(t testing.TB) (endpoint string) {
 	var mu sync.Mutex
 	objects := map[string][]byte{}

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// Clock replaces a machine's clock. Only the test moves it.
+// Clock replaces a machine's clock. Only the test changes its time.
 type Clock struct {
 	mu  sync.Mutex
 	now time.Time
 }
 
-// NewClock returns a clock that does not move by itself.
+// NewClock returns a clock that stands still.
 func NewClock(now time.Time) *Clock { return &Clock{now: now} }
 
-// Present returns a time shortly before now, so never later than the database's time. Its
-// fraction of a second is the same in every run: a test of code that cuts times to seconds,
-// milliseconds or microseconds must not depend on the moment at which it begins.
+// Present returns a time shortly before now, so it is never later than the database's time. Its
+// fraction of a second is constant, so that tests of code that truncates times to seconds,
+// milliseconds or microseconds do not depend on the moment at which they start.
 func Present() time.Time { return time.Now().Truncate(time.Second).Add(-12_345_679) }
 
 // Now returns the time of the clock.

@@ -11,12 +11,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A test database of a cluster is one database of the same name on each server. The
-// template is joined and distributed once. A copy of it on every server is complete, since it
-// includes the cluster's own tables, which say on which server each row is.
+// A test database of a cluster consists of one database of the same name on each server. The
+// template is joined and distributed once. A copy of it on every server is complete, because it
+// includes the cluster's own tables, which list the server of each row.
 
-// Plain skips a test on a cluster if it needs a ledger in one database, for example its
-// triggers, or all rows of a table in one place.
+// Plain skips the test on a cluster, for tests that need a ledger in one database, for example its
+// triggers or all rows of a table together.
 func Plain(t testing.TB) {
 	t.Helper()
 	if OnCluster() {
@@ -24,7 +24,7 @@ func Plain(t testing.TB) {
 	}
 }
 
-// Cluster skips a test that needs a distributed ledger unless there is one.
+// Cluster skips the test unless there is a cluster, for tests that need a distributed ledger.
 func Cluster(t testing.TB) {
 	t.Helper()
 	if !OnCluster() {
@@ -32,7 +32,7 @@ func Cluster(t testing.TB) {
 	}
 }
 
-// OnCluster says whether test databases are those of a cluster.
+// OnCluster reports whether test databases belong to a Citus cluster.
 func OnCluster() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), setupWithin)
 	defer cancel()
@@ -40,8 +40,7 @@ func OnCluster() bool {
 	return err == nil && len(s.workers) > 0
 }
 
-// workersOf returns the superuser's URLs of the workers of the cluster that a
-// database belongs to, none if it does not.
+// workersOf returns the superuser's URLs of the workers of a database's cluster, or none.
 func workersOf(ctx context.Context, super string) ([]string, error) {
 	conn, err := pgx.Connect(ctx, super)
 	if err != nil {
@@ -70,7 +69,7 @@ func workersOf(ctx context.Context, super string) ([]string, error) {
 	})
 }
 
-// join adds a database that exists on all servers to the cluster.
+// join makes the databases of one name on all servers a cluster.
 func (s testServer) join(ctx context.Context, database string) error {
 	servers := append([]string{s.super}, s.workers...)
 	for _, server := range servers {

@@ -19,40 +19,40 @@ import (
 	"github.com/countersign/countersign/ledger/localpg"
 )
 
-// The shared server has a folder with these files in it:
+// The shared server has a folder with these files:
 //
-//	users     each test program has a shared lock on it until it ends, also by a crash
-//	starting  locked while a program starts the keeper
-//	keeper    locked by the keeper as long as it lives
-//	ready     the superuser's URL, once the server answers
-//	log       the output of the keeper and of the server's launcher
-//	data/     the server's data folder
+// 	users     each test program keeps a shared lock on it until the program ends, even by a crash
+// 	starting  locked while a program starts the keeper
+// 	keeper    locked by the keeper while it runs
+// 	ready     contains the superuser's URL, once the server answers
+// 	log       output of the keeper and of the server's launcher
+// 	data/     data folder of the server
 //
-// The kernel drops the locks of a dead process, so only the file ready can be out of date. It
-// counts only while keeper is locked.
+// The kernel drops the locks of a dead process, so only the file ready can be out of date. It is
+// valid only while keeper is locked.
 
 const (
-	// keeperEnv tells a test binary that it is the keeper of the folder named.
+	// keeperEnv is the environment variable that makes a test binary the keeper of a folder.
 	keeperEnv = "COUNTERSIGN_TEST_KEEPER"
 
-	// exitNoPostgres is the keeper's exit status if there is no PostgreSQL. It is the only
-	// reason to skip a test.
+	// exitNoPostgres is the keeper's exit status if there is no PostgreSQL. Only then tests are
+	// skipped.
 	exitNoPostgres = 3
 
-	// pollEvery is how often a lock or a file is checked.
+	// pollEvery is the time between two checks of a lock or a file.
 	pollEvery = 10 * time.Millisecond
 
-	// keepFor is how long the server outlives its last user: go test starts the
-	// next program well within that.
+	// keepFor is the time for which the server outlives its last user. It is long enough for go
+	// test to start the next program.
 	keepFor = 5 * time.Second
 
-	// roomNeeded is what /dev/shm must have free: the template, some dozens of
-	// copies at 8 MB, and the write-ahead log.
+	// roomNeeded is the free space that /dev/shm must have, in bytes: for the template, dozens of
+	// copies of 8 MB each, and the write-ahead log.
 	roomNeeded = 512 << 20
 )
 
-// init is the one place in this program that runs before main: a test binary has
-// no other hook that every package which imports this one would share.
+// This init is the only code in this repository that runs before main: a test binary has no other
+// hook that all packages which import this one share.
 func init() {
 	dir := os.Getenv(keeperEnv)
 	if dir == "" {
@@ -71,14 +71,13 @@ func init() {
 	}
 }
 
-// users is the file users with the shared lock of this program. It is never closed, so the
-// lock shows that the program lives.
+// users is the file users with this program's shared lock. It is never closed, so the lock shows
+// that the program runs.
 //
 //lint:ignore U1000 it is held, never read
 var users *os.File
 
-// shared returns the superuser's URL of the shared server. It starts the server if it does not
-// run yet.
+// shared returns the superuser's URL of the shared server. It starts the server if necessary.
 func shared(ctx context.Context) (string, error) {
 	dir, err := sharedDir()
 	if err != nil {
@@ -92,7 +91,7 @@ func shared(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("start the shared test server: %w", err)
 	}
 	defer starting.Close()
-	ended := make(chan error, 1) // receives when the keeper started here ends
+	ended := make(chan error, 1) // receives a value when the keeper that this call has started ends
 	running, err := held(filepath.Join(dir, "keeper"))
 	if err != nil {
 		return "", err
@@ -105,7 +104,7 @@ func shared(ctx context.Context) (string, error) {
 	return waitReady(ctx, dir, ended)
 }
 
-// waitReady returns the URL as soon as the keeper has written it.
+// waitReady waits until the keeper has written the URL, and returns it.
 func waitReady(ctx context.Context, dir string, ended <-chan error) (string, error) {
 	for {
 		url, err := os.ReadFile(filepath.Join(dir, "ready"))
@@ -123,7 +122,7 @@ func waitReady(ctx context.Context, dir string, ended <-chan error) (string, err
 	}
 }
 
-// explain makes an error that says how the keeper ended and what it has written.
+// explain returns an error that says how the keeper ended and what it has written.
 func explain(err error, said string) error {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == exitNoPostgres {
@@ -133,8 +132,8 @@ func explain(err error, said string) error {
 	return fmt.Errorf("the keeper of the shared test server ended (%v):\n%s", err, said)
 }
 
-// startKeeper starts this binary again as the keeper. The keeper gets a session of its own, so
-// that Ctrl-C on one program does not end the server of the others. Its output goes to a file:
+// startKeeper starts this binary again as the keeper. The keeper gets its own session, so that
+// Ctrl-C on one program does not end the server of the others. Its output goes to a file, because
 // go test would wait for every process that has inherited its own output.
 func startKeeper(dir string, ended chan<- error) error {
 	if err := os.Remove(filepath.Join(dir, "ready")); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -174,7 +173,7 @@ func keep(dir string) error {
 	if err := discard(data); err != nil {
 		return err
 	}
-	s, err := localpg.Start(ctx, localpg.Options{DataDir: data, Log: os.Stderr, Settings: append(settings, "hba_file="+filepath.Join(data, "pg", "pg_hba.conf"))}) // tests make roles of their own
+	s, err := localpg.Start(ctx, localpg.Options{DataDir: data, Log: os.Stderr, Settings: append(settings, "hba_file="+filepath.Join(data, "pg", "pg_hba.conf"))}) // the default hba_file, because tests create their own roles
 	if err != nil {
 		return err
 	}
@@ -187,8 +186,8 @@ func keep(dir string) error {
 	if err == nil {
 		last, err = untilUnused(ctx, s, filepath.Join(dir, "users"))
 	}
-	// A program that comes now waits for the lock of last. Then it finds neither URL nor
-	// keeper, and starts a new one.
+	// A program that starts now waits for the lock that last has. After that it finds neither URL
+	// nor keeper, and starts a new keeper.
 	err = errors.Join(err, os.Remove(ready), s.Stop(), discard(data), me.Close())
 	if last != nil {
 		err = errors.Join(err, last.Close())
@@ -196,7 +195,7 @@ func keep(dir string) error {
 	return err
 }
 
-// settings make the server fast and forgetful, and small enough for /dev/shm.
+// settings make the server fast, without durability, and small enough for /dev/shm.
 var settings = []string{
 	"fsync=off", "synchronous_commit=off", "full_page_writes=off",
 	"max_connections=500",
@@ -205,9 +204,8 @@ var settings = []string{
 	"autovacuum=off",
 }
 
-// untilUnused waits until no test program has had the lock of users for keepFor, and returns
-// with that lock. It returns without the lock if the server has ended or the keeper was
-// signalled.
+// untilUnused waits until no test program has locked users for keepFor, and returns with that
+// lock. It returns without the lock if the server has ended or the keeper was signalled.
 func untilUnused(ctx context.Context, s *localpg.Server, path string) (*os.File, error) {
 	f, err := open(path)
 	if err != nil {
@@ -237,22 +235,22 @@ func untilUnused(ctx context.Context, s *localpg.Server, path string) (*os.File,
 	}
 }
 
-// discard removes the cluster of an earlier keeper. It leaves the fetched binaries.
+// discard removes the cluster of an earlier keeper, but not the fetched binaries.
 func discard(data string) error {
 	return errors.Join(os.RemoveAll(filepath.Join(data, "pg")), os.RemoveAll(filepath.Join(data, "run")))
 }
 
-// sharedDir makes the folder of the shared server. Each user has one. It is in memory if there
-// is room, since nothing in it needs to last.
+// sharedDir creates the folder of the shared server, one for each user. It is in memory if there
+// is room, because its content need not last.
 func sharedDir() (string, error) {
 	dir := filepath.Join(Base(), "countersign-test-"+strconv.Itoa(os.Geteuid()))
 	mode := fs.FileMode(0o700)
 	if os.Geteuid() == 0 {
-		mode = 0o755 // the server runs as another user then
+		mode = 0o755 // in this case the server runs as another user
 	}
 	err := os.Mkdir(dir, mode)
 	if err == nil {
-		err = os.Chmod(dir, mode) // Mkdir is subject to the umask
+		err = os.Chmod(dir, mode) // Mkdir applies the umask
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", fmt.Errorf("folder of the shared test server: %w", err)
@@ -267,8 +265,8 @@ func sharedDir() (string, error) {
 	return dir, nil
 }
 
-// Base returns the folder in which a server of tests makes its folder. It is in memory if there
-// is room.
+// Base returns the folder in which a test server creates its folder. It is in memory if there is
+// room.
 func Base() string {
 	if dir := os.Getenv("TEST_DATABASE_DIR"); dir != "" {
 		return dir
@@ -284,7 +282,7 @@ func open(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 }
 
-// lock takes a lock of a file, waiting for it as long as ctx allows.
+// lock takes the lock of a file. It waits for the lock until ctx ends.
 func lock(ctx context.Context, path string, how int) (*os.File, error) {
 	f, err := open(path)
 	if err != nil {
@@ -304,7 +302,7 @@ func lock(ctx context.Context, path string, how int) (*os.File, error) {
 	}
 }
 
-// held says whether another process has the exclusive lock of a file.
+// held reports whether another process has the exclusive lock of a file.
 func held(path string) (bool, error) {
 	f, err := open(path)
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/countersign/countersign/ledger/localpg"
 )
 
-// TestUser is a program of its own for the tests below: it takes a database, says
-// which server it is on, and holds it until its input ends.
+// TestUser is a separate program for the tests below. It creates a database, prints the server
+// that it is on, and waits until its input ends.
 func TestUser(t *testing.T) {
 	if os.Getenv("LEDGERTEST_USER") == "" {
 		t.Skip("only as a child of the other tests")
@@ -57,7 +57,7 @@ func startUser(t *testing.T, env ...string) *user {
 	u := &user{cmd: exec.Command(program, "-test.run=^TestUser$")}
 	u.cmd.Env = append(os.Environ(), append(env, "LEDGERTEST_USER=1", "REQUIRE_DB=1")...)
 	u.cmd.Stderr = os.Stderr
-	u.cmd.WaitDelay = time.Minute // no test hangs for ever on what it started
+	u.cmd.WaitDelay = time.Minute // so that no test waits for ever for its child
 	if u.input, err = u.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func (u *user) end() {
 	_ = u.cmd.Wait()
 }
 
-// testDir is a base folder that the server's user can reach.
+// testDir creates a base folder that the server's user can reach.
 func testDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "ledgertest-")
@@ -114,7 +114,7 @@ func testDir(t *testing.T) string {
 
 func TestProgramsShareOneServerThatEndsAfterTheLast(t *testing.T) {
 	t.Parallel()
-	New(t) // skips where there is no PostgreSQL
+	New(t) // skips the test if there is no PostgreSQL
 	base := testDir(t)
 	dir := filepath.Join(base, fmt.Sprintf("countersign-test-%d", os.Geteuid()))
 	users := make([]*user, 3)
@@ -133,7 +133,8 @@ func TestProgramsShareOneServerThatEndsAfterTheLast(t *testing.T) {
 		t.Errorf("%d programs have %d databases", len(users), len(databases))
 	}
 
-	// Killed or ended, a program counts no more; a later one is on the same server.
+	// A program that was killed or has ended does not count as a user. A later program gets the
+	// same server.
 	if err := users[0].cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +172,7 @@ func TestAProgramThatComesWhileTheKeeperEndsGetsANewServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Play one that is about to end: it holds both, users last.
+	// Imitate a keeper that is about to end: it has both locks, users last.
 	ending, err := lock(t.Context(), filepath.Join(dir, "users"), syscall.LOCK_EX)
 	if err != nil {
 		t.Fatal(err)
@@ -215,7 +216,7 @@ func TestDatabaseURLNamesAnotherServer(t *testing.T) {
 	}
 }
 
-// recorder is a test that remembers how it was ended.
+// recorder is a testing.TB that records whether it was skipped or failed.
 type recorder struct {
 	testing.TB
 	skipped, failed string
@@ -226,7 +227,7 @@ func (r *recorder) Skipf(f string, a ...any)  { r.skipped = fmt.Sprintf(f, a...)
 func (r *recorder) Fatalf(f string, a ...any) { r.failed = fmt.Sprintf(f, a...); panic(r) }
 
 func TestWithoutPostgresTestsSkipUnlessRequired(t *testing.T) {
-	said.Do(func() {}) // nothing is skipped for real here
+	said.Do(func() {}) // suppress the line on stderr
 	exit := func(code int) error {
 		return exec.Command("/bin/sh", "-c", fmt.Sprintf("exit %d", code)).Run()
 	}
@@ -267,7 +268,7 @@ func TestAFolderOfSomebodyElseIsRefused(t *testing.T) {
 	}
 }
 
-// BenchmarkNew is one database: made, connected to once, and dropped.
+// BenchmarkNew creates one database, connects to it once, and drops it.
 func BenchmarkNew(b *testing.B) {
 	New(b)
 	var clone, drop time.Duration

@@ -10,8 +10,8 @@ import (
 
 const pollEvery = 10 * time.Millisecond
 
-// shared returns an error, since localpg starts no server on Windows.
+// shared returns an error, because localpg starts no server on Windows.
 func shared(context.Context) (string, error) { return "", localpg.ErrNoPostgres }
 
-// Base returns the folder in which a server of tests would make its folder.
+// Base returns the folder for temporary files.
 func Base() string { return os.TempDir() }

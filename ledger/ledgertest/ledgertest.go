@@ -1,26 +1,26 @@
-// Package ledgertest gives each test a migrated database of its own on a real
-// PostgreSQL, for a few milliseconds.
+// Package ledgertest gives each test its own migrated database on a real PostgreSQL, within a few
+// milliseconds.
 //
 //	func TestAppend(t *testing.T) {
 //		db := ledgertest.New(t)
 //		pool, err := pgxpool.New(t.Context(), db.URL)
 //
-// All test programs of "go test ./..." share one temporary server. A package needs no TestMain
-// for it; Overlap in a TestMain shortens tests that take long. The first program that needs the
-// server starts its own binary again as the keeper (keeper.go). The keeper runs the server and
-// ends a few seconds after the last program has. The databases lose everything in a crash
-// (fsync off): a test of durability starts its own server with localpg.
+// All test programs of "go test ./..." share one temporary server. A package needs no TestMain for
+// it; Overlap in a TestMain speeds up slow tests. The first program that needs the server starts
+// its own binary again as the keeper (keeper.go). The keeper runs the server and ends a few
+// seconds after the last program. The databases lose their data in a crash (fsync off): a test of
+// durability starts its own server with localpg.
 //
-// TEST_DATABASE_URL names another server instead, as a superuser, in the form
-// postgres://…. Its roles get no login; tests log in as the superuser and then set the role. If
-// the server is the coordinator of a Citus cluster, every test database belongs to the cluster
-// and has a distributed ledger (cluster.go).
-// TEST_PARTITIONS is the number of partitions of the tests' ledgers, 1 without it.
+// TEST_DATABASE_URL names another server instead, as a superuser, in the form postgres://…. Its
+// roles get no login; tests log in as the superuser and then set the role. If the server is the
+// coordinator of a Citus cluster, every test database belongs to the cluster and has a distributed
+// ledger (cluster.go). TEST_PARTITIONS is the number of partitions of the tests' ledgers; the
+// default is 1.
 //
-// TEST_DATABASE_DIR names another folder for the shared server than /dev/shm or
-// the temp folder. If there is no PostgreSQL and none can be fetched, tests are skipped and
-// say why; with REQUIRE_DB=1 they fail. Any other error, such as that of a migration, always
-// fails the test.
+// TEST_DATABASE_DIR names another folder for the shared server instead of /dev/shm or the folder
+// for temporary files. If there is no PostgreSQL and none can be fetched, tests are skipped and
+// say why; with REQUIRE_DB=1 they fail. Any other error, such as a failed migration, always fails
+// the test.
 package ledgertest
 
 import (
@@ -43,23 +43,23 @@ import (
 	"github.com/countersign/countersign/migrations"
 )
 
-// Origin is the ledger's origin in every test database; that of partition 0 is
-// Origin + "/0", as in the worked example of package ledger.
+// Origin is the ledger's origin in every test database. The origin of partition 0 is Origin +
+// "/0", as in the worked example of package ledger.
 const Origin = "ledger.example.com/countersign"
 
-// DB is a database of one test. The three strings lead to the same database as three roles.
+// DB is the database of one test. The three URLs connect to it as three roles.
 type DB struct {
-	URL      string // countersign_app: what the service may do
-	OwnerURL string // countersign_owner: what migrations may do
-	SuperURL string // a superuser, for tests that tamper
+	URL      string // role countersign_app, with the rights of the service
+	OwnerURL string // role countersign_owner, with the rights of migrations
+	SuperURL string // a superuser, for tests that tamper with the database
 	name     string
 }
 
-// setupWithin bounds the time of New. The first call of all may fetch and start a server.
+// setupWithin limits the time of New. The first call may have to fetch and start a server.
 const setupWithin = 2 * time.Minute
 
-// New makes a database for the test. It is migrated, has Origin and is otherwise empty. New drops
-// it when the test ends. Without a server it skips or fails the test as the package comment says.
+// New creates a database for the test, and drops it when the test ends. The database is migrated
+// and has no events. Without a server, New skips or fails the test, as the package comment says.
 func New(t testing.TB) *DB {
 	t.Helper()
 	return NewPartitioned(t, Partitions())
@@ -73,8 +73,8 @@ func Partitions() int {
 	return 1
 }
 
-// setUp returns the server that tests share, and a context that bounds the time for making a
-// database there.
+// setUp returns the shared server, and a context that limits the time for creating a database
+// there.
 func setUp(t testing.TB) (context.Context, context.CancelFunc, testServer) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), setupWithin)
@@ -86,7 +86,7 @@ func setUp(t testing.TB) (context.Context, context.CancelFunc, testServer) {
 	return ctx, cancel, s
 }
 
-// NewPartitioned is New for a ledger with that number of partitions.
+// NewPartitioned creates a database, as New does, for a ledger with this number of partitions.
 func NewPartitioned(t testing.TB, partitions int) *DB {
 	t.Helper()
 	ctx, cancel, s := setUp(t)
@@ -100,17 +100,17 @@ func NewPartitioned(t testing.TB, partitions int) *DB {
 	return db
 }
 
-// A Template is the content with which the databases of several tests begin, in addition to that
-// of New. A program makes it once and copies it for each test.
+// A Template is the initial content of several tests' databases. A program creates it once and
+// copies it for each test.
 type Template struct {
-	Make func(context.Context, *DB) error // closes what it opens
+	Make func(context.Context, *DB) error // fills the database, and closes what it opens
 	once sync.Once
 	name string
 	err  error
 }
 
-// New makes a database like the package's New, with the content of Make. On a server of
-// TEST_DATABASE_URL no template may stay, so there Make is called for each database.
+// New creates a database with the content of Make. On a server of TEST_DATABASE_URL no template
+// may remain, so there New calls Make for each database.
 func (m *Template) New(t testing.TB) *DB {
 	t.Helper()
 	ctx, cancel, s := setUp(t)
@@ -129,8 +129,8 @@ func (m *Template) New(t testing.TB) *DB {
 	return s.copy(ctx, t, m.name)
 }
 
-// prepare makes the template as a copy of a database of this test, so that it is not dropped
-// with the test. It is gone when the shared server ends.
+// prepare creates the template as a copy of a database of this test, so that the template is not
+// dropped with the test. It is dropped with the shared server.
 func (m *Template) prepare(ctx context.Context, t testing.TB, s testServer) error {
 	db := New(t)
 	if err := m.Make(ctx, db); err != nil {
@@ -140,13 +140,13 @@ func (m *Template) prepare(ctx context.Context, t testing.TB, s testServer) erro
 	return s.everywhere(ctx, fmt.Sprintf("create database %s template %s strategy file_copy owner %s", m.name, db.name, migrations.OwnerRole))
 }
 
-// copy makes a database of the test from a template.
+// copy creates a database for the test from a template.
 func (s testServer) copy(ctx context.Context, t testing.TB, template string) *DB {
 	t.Helper()
-	// A ledger writes into temporary folders of its test until it is closed; the last write is
-	// the note of its last event. The first call of TempDir registers the removal of all of
-	// them. Since it is called here, before the ledger is opened, the folders are removed after
-	// the ledger was closed.
+	// A ledger writes to temporary folders of its test until it is closed; the last write is the
+	// note of its last event. The first call of TempDir registers the removal of all these
+	// folders. Calling it here, before the ledger is opened, means that they are removed after the
+	// ledger was closed.
 	t.TempDir()
 	name := fmt.Sprintf("test_%d_%d", os.Getpid(), count.Add(1))
 	t.Cleanup(func() {
@@ -158,7 +158,7 @@ func (s testServer) copy(ctx context.Context, t testing.TB, template string) *DB
 	})
 	err := s.everywhere(ctx,
 		fmt.Sprintf("create database %s template %s strategy file_copy owner %s", name, template, migrations.OwnerRole),
-		// A copy has the rights on tables but not those on the database itself.
+		// A copy has the rights on tables, but not the rights on the database itself.
 		fmt.Sprintf("grant create on database %s to %s", name, migrations.AppRole))
 	if err != nil {
 		t.Fatalf("make a test database: %v", err)
@@ -171,9 +171,9 @@ func (s testServer) copy(ctx context.Context, t testing.TB, template string) *DB
 	}
 }
 
-// untilUsersLeft waits for the end of the sessions of a database whose clients have just
-// disconnected. They end within one or two milliseconds. A drop that meets a session checks
-// again only after a tenth of a second, and other tests wait for it meanwhile.
+// untilUsersLeft waits until the sessions of a database end whose clients have just disconnected,
+// which takes one or two milliseconds. A drop that meets a session waits a tenth of a second
+// before it checks again, and delays other tests.
 const untilUsersLeft = `do $$ begin
 	for i in 1..50 loop
 		exit when not exists (select from pg_stat_activity where datname = '%s');
@@ -183,11 +183,11 @@ const untilUsersLeft = `do $$ begin
 end $$`
 
 var (
-	count atomic.Int64 // numbers the databases of this program
-	said  sync.Once    // for the line on stderr
+	count atomic.Int64 // number of databases that this program has created
+	said  sync.Once    // prints the line on stderr only once
 )
 
-// unavailable skips or fails a test that cannot have a database.
+// unavailable skips or fails a test that cannot get a database.
 func unavailable(t testing.TB, err error) {
 	t.Helper()
 	if !errors.Is(err, localpg.ErrNoPostgres) {
@@ -202,24 +202,23 @@ func unavailable(t testing.TB, err error) {
 	t.Skipf("no test server: %v", err)
 }
 
-// A testServer is the server, or cluster, that has this program's databases.
+// A testServer is the server, or cluster, with this program's databases.
 type testServer struct {
-	super   string   // the superuser's URL
-	workers []string // the superuser's URLs of the workers, if it is the coordinator of a cluster
+	super   string   // URL of the superuser
+	workers []string // superuser's URLs of the workers, if the server is the coordinator of a cluster
 	logins  bool     // the roles may log in without a password
 	work    *worker
 }
 
-// A worker runs statements as superuser, one after the other, on a connection to the server
-// that stays open. Two new connections in each test would cost the server as much as the test's
-// database.
+// A worker runs statements as superuser, one after the other, on one connection that stays open.
+// Two new connections for each test would cost the server as much as the test's database.
 type worker struct {
 	mu   sync.Mutex
-	conn *pgx.Conn // nil: none yet, or it broke
+	conn *pgx.Conn // nil if it was not opened yet
 }
 
-// server returns the server, with its template. It is found once for the whole program, and so
-// is an error.
+// server returns the server with its template. It is determined once for the whole program, and an
+// error is kept, too.
 var server = func() func(context.Context) (testServer, error) {
 	var (
 		once sync.Once
@@ -248,8 +247,8 @@ var server = func() func(context.Context) (testServer, error) {
 	}
 }()
 
-// templateName returns a name that changes with the migrations. A name in PostgreSQL has at most
-// 63 bytes, so it has half of their hash.
+// templateName returns a name that changes with the migrations. It contains half of their hash,
+// because names in PostgreSQL have at most 63 bytes.
 func templateName() string { return "tmpl_" + migrations.Hash()[:32] }
 
 // everywhere runs statements as superuser on the server and, in a cluster, on each worker. Each
@@ -277,12 +276,11 @@ func (w *worker) run(ctx context.Context, url string, statements []string) (err 
 	return patiently(ctx, w.conn, statements)
 }
 
-// templateLock is the advisory lock under which one program makes the template.
+// templateLock is the advisory lock of the program that creates the template.
 const templateLock = 7_024_118_366_510_443
 
-// makeTemplate makes the migrated database that tests copy, unless it is there.
-// It is made under another name and then renamed, so that a program that is killed leaves no
-// incomplete template.
+// makeTemplate creates the migrated database that tests copy, unless it exists. It creates it
+// under another name and then renames it, so that a killed program leaves no incomplete template.
 func (s testServer) makeTemplate(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, s.super)
 	if err != nil {
@@ -306,7 +304,7 @@ func (s testServer) makeTemplate(ctx context.Context) error {
 	}
 	err = s.everywhere(ctx,
 		"alter database "+unfinished+" allow_connections false",
-		// A cluster has a session of its own in each database.
+		// In a cluster, Citus keeps its own session in each database.
 		"select pg_terminate_backend(pid) from pg_stat_activity where datname = '"+unfinished+"'",
 		"alter database "+unfinished+" rename to "+templateName())
 	if err != nil {
@@ -329,8 +327,8 @@ func (s testServer) makeLedger(ctx context.Context, database string) error {
 	return migrations.Distribute(ctx, s.url(database, ""))
 }
 
-// patiently runs statements, each as its own transaction, and repeats one that fails because the
-// database has sessions: a session that has just been closed may still be listed.
+// patiently runs statements, each as its own transaction. If one fails because the database has
+// sessions, patiently repeats it: a session that was just closed may still be listed.
 func patiently(ctx context.Context, conn *pgx.Conn, statements []string) error {
 	for len(statements) > 0 {
 		_, err := conn.Exec(ctx, statements[0])
@@ -349,7 +347,7 @@ func patiently(ctx context.Context, conn *pgx.Conn, statements []string) error {
 	return nil
 }
 
-// run runs statements as superuser on a connection of their own.
+// run runs statements as superuser on a new connection.
 func (s testServer) run(ctx context.Context, statements ...string) error {
 	conn, err := pgx.Connect(ctx, s.super)
 	if err != nil {
@@ -359,9 +357,8 @@ func (s testServer) run(ctx context.Context, statements ...string) error {
 	return patiently(ctx, conn, statements)
 }
 
-// url returns the connection string of a database as a role; the empty role is the superuser.
-// If the roles cannot log in, the superuser logs in and the session has the role from the first
-// statement on.
+// url returns the URL of a database for a role; an empty role is the superuser. If the roles
+// cannot log in, the superuser logs in and the session has the role from the start.
 func (s testServer) url(database, role string) string {
 	u, err := url.Parse(s.super)
 	if err != nil {

@@ -34,7 +34,7 @@ func TestNewGivesAMigratedDatabaseInThreeRoles(t *testing.T) {
 	}
 }
 
-// TestTemplate: what was made once is in every database, each its own.
+// The content of a template is in every database, and each database has its own copy.
 func TestTemplate(t *testing.T) {
 	made := 0
 	template := &ledgertest.Template{Make: func(ctx context.Context, db *ledgertest.DB) error {
@@ -68,14 +68,14 @@ func TestTemplate(t *testing.T) {
 	}
 }
 
-// A folder of the test is there as long as a ledger on its database, which writes its
-// last note when it is closed.
+// A temporary folder of the test exists until the ledger on its database is closed, because
+// closing writes the last note there.
 func TestFoldersOutliveTheLedger(t *testing.T) {
 	t.Parallel()
 	t.Run("a test with a ledger", func(t *testing.T) {
 		ledgertest.New(t)
 		var folder string
-		t.Cleanup(func() { // as a ledger is closed
+		t.Cleanup(func() { // imitates the closing of a ledger
 			if err := os.WriteFile(filepath.Join(folder, "note"), nil, 0o600); err != nil {
 				t.Errorf("the folder is gone: %v", err)
 			}

@@ -9,13 +9,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// terminateEvery is the least time between two rounds of Terminate.
+// terminateEvery is the shortest time between two rounds of Terminate.
 const terminateEvery = 10 * time.Millisecond
 
-// Terminate ends about a share of the database's sessions, in rounds, until stop is closed, and
-// returns how many it has ended. A round begins only after the count that done returns has
-// grown since the round before. Otherwise, if a session took longer to begin than a round, the
-// work would never get on.
+// Terminate ends about a share of the database's sessions, in rounds, until stop is closed. It
+// returns the number of ended sessions. A round starts only after the result of done has grown.
+// Otherwise, if a session took longer to start than a round, the tested work would make no
+// progress.
 func (db *DB) Terminate(t testing.TB, share float64, done func() int64, stop <-chan struct{}) (ended int64) {
 	t.Helper()
 	super, err := pgx.Connect(context.Background(), db.SuperURL)

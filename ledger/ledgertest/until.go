@@ -7,11 +7,11 @@ import (
 
 const (
 	untilEvery  = 5 * time.Millisecond
-	untilBefore = 5 * time.Second // the deadline of go test, which would not say what was waited for
+	untilBefore = 5 * time.Second // time before the deadline of go test, whose own message would not name the condition
 )
 
-// Until waits until done returns true. It has no time-out of its own, since a machine may be
-// slow: it fails the test only shortly before go test would end all tests.
+// Until waits until done returns true. It has no time-out of its own, because a machine may be
+// slow: it fails the test shortly before the deadline of go test.
 func Until(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	tick := time.NewTicker(untilEvery)

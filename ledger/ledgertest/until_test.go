@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// lateRecorder is a recorder whose deadline comes in a moment.
+// lateRecorder is a recorder whose deadline is soon.
 type lateRecorder struct{ recorder }
 
 func (*lateRecorder) Deadline() (time.Time, bool) { return time.Now(), true }
 
-// What never comes about ends with its name, before go test ends everything; what
-// comes about is waited for.
+// Until waits for its condition. If the condition never becomes true, Until fails with its name
+// before the deadline of go test.
 func TestUntil(t *testing.T) {
 	looked := 0
 	Until(t, "the third look", func() bool { looked++; return looked == 3 })

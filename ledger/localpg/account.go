@@ -16,12 +16,12 @@ import (
 	"time"
 )
 
-// account is the user that the server runs as: the user of this process, or, since
-// PostgreSQL refuses root, the user postgres or nobody.
+// account is the user that runs the server: the user of this process or, if that is root, which
+// PostgreSQL refuses, the user postgres or nobody.
 type account struct {
 	name     string
 	uid, gid uint32
-	other    bool // another user than that of this process, which is root
+	other    bool // the process runs as root, and the server as another user
 }
 
 func serverAccount() (account, error) {
@@ -42,19 +42,19 @@ func serverAccount() (account, error) {
 	return account{}, errors.New("PostgreSQL refuses to run as root, and there is no user postgres or nobody to run it as; start countersign as an ordinary user")
 }
 
-// makeDataDir makes the data folder if it is missing. It refuses a folder that belongs to
+// makeDataDir creates the data folder if it is missing. It refuses a folder that belongs to
 // another user or that the server's user cannot reach.
 func (a account) makeDataDir(dir string) error {
 	mode := fs.FileMode(0o700)
 	if a.other {
-		mode = 0o755 // the server's user must reach pg and run in it
+		mode = 0o755 // the server's user must reach the folders pg and run
 	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return fmt.Errorf("make the data folder: %w", err)
 	}
 	err := os.Mkdir(dir, mode)
 	if err == nil {
-		err = os.Chmod(dir, mode) // Mkdir is subject to the umask
+		err = os.Chmod(dir, mode) // Mkdir applies the umask
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("make the data folder: %w", err)
@@ -72,8 +72,8 @@ func (a account) makeDataDir(dir string) error {
 	return nil
 }
 
-// ownDir makes, or takes, a folder that only the server's user may enter. It
-// returns an error for a link, and for a folder that belongs neither to root nor to that user.
+// ownDir creates or takes over a folder that only the server's user may enter. It returns an error
+// for a link, and for a folder that belongs neither to root nor to that user.
 func (a account) ownDir(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -105,8 +105,8 @@ func (a account) mayUse(dir string, info fs.FileInfo) error {
 
 func owner(info fs.FileInfo) uint32 { return info.Sys().(*syscall.Stat_t).Uid }
 
-// closedParent returns the first folder on the way to path, itself included,
-// that the account may not enter. It does not read access control lists.
+// closedParent returns the first folder on the path, including the path itself, that the account
+// may not enter. It ignores access control lists.
 func (a account) closedParent(path string) (string, bool) {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
@@ -137,8 +137,8 @@ func (a account) enters(info fs.FileInfo) bool {
 }
 
 // socketDir returns the folder for the socket: run in the data folder. If that path is too long
-// for a socket, it makes a new folder in the temp folder and returns it as temp, too; the
-// caller must remove it.
+// for a socket, it creates a folder for temporary files and returns it as temp, too; the caller
+// must remove it.
 func (l *launcher) socketDir() (dir, temp string, err error) {
 	name := fmt.Sprintf("/.s.PGSQL.%d", port)
 	dir = filepath.Join(l.dataDir, "run")
@@ -163,8 +163,8 @@ func (l *launcher) socketDir() (dir, temp string, err error) {
 	return "", "", fmt.Errorf("the data folder's path is too long for a socket, and so is the temp folder's: %s", l.dataDir)
 }
 
-// lockFile takes the exclusive lock of a file, waiting for it as long as ctx
-// allows. The lock ends with the process at the latest.
+// lockFile takes the exclusive lock of a file. It waits for the lock until ctx ends. The lock ends
+// at the latest with the process.
 func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 	f, err := lockedFile(ctx, path)
 	if err != nil {
@@ -173,8 +173,8 @@ func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 	return func() { _ = f.Close() }, nil
 }
 
-// lockedFile returns the file with its lock, which ends when every process that
-// has inherited it has ended or closed it.
+// lockedFile opens a file and takes its lock. The lock ends when every process that has inherited
+// the file has ended or closed it.
 func lockedFile(ctx context.Context, path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {

@@ -18,15 +18,15 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// pidFile is the content of the file that a running server writes into its cluster.
+// pidFile is the content of postmaster.pid, which a running server writes into its cluster.
 type pidFile struct {
 	pid       int
 	port      int
 	socketDir string
 }
 
-// readPIDFile reads postmaster.pid: pid, folder, start time, port, socket
-// folder, one per line. ok is false when there is none or it is not complete.
+// readPIDFile reads postmaster.pid, which has pid, folder, start time, port and socket folder on
+// separate lines. ok is false if the file does not exist.
 func readPIDFile(pgDir string) (p pidFile, ok bool) {
 	b, err := os.ReadFile(filepath.Join(pgDir, "postmaster.pid"))
 	if err != nil {
@@ -41,9 +41,9 @@ func readPIDFile(pgDir string) (p pidFile, ok bool) {
 	return p, true
 }
 
-// adopt returns the server that runs on our cluster already. It waits for a server that is
-// starting or stopping. It returns nil if there is none; then it has removed the files of a
-// server that is proven to be dead.
+// adopt returns the server that already runs on our cluster. It waits while a server is starting
+// or stopping. If there is none, it returns nil and has removed the files of a server that is
+// proven to be dead.
 func (l *launcher) adopt(ctx context.Context) (*Server, error) {
 	patience := time.Now().Add(readyWithin)
 	line := time.Now().Add(recoveryLine)
@@ -78,20 +78,20 @@ func (l *launcher) adopt(ctx context.Context) (*Server, error) {
 	}
 }
 
-// heldAlive says whether a process of the server lives, also in another container.
+// heldAlive reports whether a process of the server is alive, even in another container.
 func (l *launcher) heldAlive() bool {
 	f, err := os.OpenFile(l.alivePath(), os.O_RDWR|syscall.O_NOFOLLOW, 0)
 	if err != nil {
-		return false // it is not there, or not a file
+		return false // the file does not exist, or is not a regular file
 	}
 	defer f.Close()
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil
 }
 
-// removeStale removes the files by which a dead server still claims the cluster and the
-// socket. PostgreSQL would refuse to start if another process has the same number now. The
-// files are PostgreSQL's own lock, so without a proof that the server is dead they stay, and
-// PostgreSQL decides.
+// removeStale removes the files with which a dead server still claims the cluster and the socket.
+// PostgreSQL would refuse to start if another process now has the same process id. The files are
+// PostgreSQL's own lock: without a proof that the server is dead they stay, and PostgreSQL
+// decides.
 func (l *launcher) removeStale(pid pidFile) error {
 	l.say("the last PostgreSQL in %s (pid %d) did not end by itself; it will recover", l.pgDir, pid.pid)
 	if _, err := os.Lstat(l.alivePath()); err != nil {
@@ -108,8 +108,8 @@ func (l *launcher) removeStale(pid pidFile) error {
 	return nil
 }
 
-// join returns a server that another process has started. It watches it by a connection that
-// ends when the server does. The goroutine ends with the server or with Stop.
+// join returns a server that another process has started. It watches the server through a
+// connection that ends with the server. The watching goroutine ends with the server or with Stop.
 func (l *launcher) join(ctx context.Context, pid pidFile) (*Server, error) {
 	s := &Server{dataDir: l.dataDir, socketDir: pid.socketDir, port: pid.port, done: make(chan struct{})}
 	conn, err := pgx.Connect(ctx, s.DatabaseURL(Superuser, "postgres"))
@@ -133,24 +133,25 @@ func (l *launcher) join(ctx context.Context, pid pidFile) (*Server, error) {
 	return s, nil
 }
 
-// state says what answers on a socket.
+// state describes which server answers on a socket.
 type state int
 
 const (
-	absent  state = iota // no server listens, or none answers
+	absent  state = iota // no server listens or answers
 	busy                 // a server is starting, recovering or stopping
 	serving              // our server
 	foreign              // another server
 )
 
-// probe finds out which server answers on a socket. Only a server that names our folder is ours.
+// probe finds out which server answers on a socket. It is ours only if its data folder is our
+// folder.
 func probe(ctx context.Context, socketDir string, port int, pgDir string) (state, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeWithin)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, socketURL(socketDir, port, Superuser, "postgres"))
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
-		if pg.Code == "57P03" { // cannot connect now
+		if pg.Code == "57P03" { // code of "cannot connect now"
 			return busy, err
 		}
 		return foreign, fmt.Errorf("the server on %s is not ours: %w", socketDir, err)
@@ -161,7 +162,7 @@ func probe(ctx context.Context, socketDir string, port int, pgDir string) (state
 	defer conn.Close(context.WithoutCancel(ctx))
 	var dir string
 	if err := conn.QueryRow(ctx, `show data_directory`).Scan(&dir); err != nil {
-		return busy, err // it answered, then it was stopped
+		return busy, err // the server answered, and was then stopped
 	}
 	there, err := os.Stat(dir)
 	if err != nil {

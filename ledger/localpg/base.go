@@ -20,17 +20,18 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// archiveTimeout is the number of seconds after which the server hands on a segment of the log
-// although it is not full. If a disk is lost, at most the log of this time is lost with it.
+// archiveTimeout is the number of seconds after which the server archives a segment of its
+// write-ahead log although the segment is not full. If a disk fails, at most the log of this time
+// is lost.
 const archiveTimeout = 60
 
-// plainPath matches a path that may be part of a command of the server: it has no quotes and
-// no per cent signs.
+// plainPath matches a path that may be part of a shell command of the server: it contains no
+// quotes and no per cent signs.
 var plainPath = regexp.MustCompile(`^/[A-Za-z0-9/._+@=-]*$`)
 
-// logFolder prepares the folder that gets the server's log, and returns it. If this start names
-// none, it returns that of an earlier start, since a server that ran once without the folder
-// would leave a gap in the log. It returns an empty text if there is none.
+// logFolder prepares and returns the folder for the server's write-ahead log. If Options name
+// none, it returns the folder of an earlier start, because one run without it would leave a gap in
+// the log. It returns an empty text if there is none.
 func (l *launcher) logFolder() (string, error) {
 	remembered := filepath.Join(l.dataDir, "wal.folder")
 	if l.WAL == "" {
@@ -59,8 +60,8 @@ func (l *launcher) logFolder() (string, error) {
 	return folder, os.WriteFile(remembered, []byte(folder+"\n"), 0o600)
 }
 
-// keepLog returns the settings by which the server writes each segment of its log into folder:
-// packed, synced and then renamed. Writing the same segment twice is no error.
+// keepLog returns the settings with which the server archives each segment of its log in folder:
+// compressed, synced and then renamed. Archiving the same segment twice is no error.
 func keepLog(folder string) []string {
 	if folder == "" {
 		return []string{"archive_mode=off"}
@@ -70,18 +71,18 @@ func keepLog(folder string) []string {
 		`if test -f "` + kept + `"; then gzip -dc "` + kept + `" | cmp -s - "%p"; else gzip -1 < "%p" > "` + kept + `.part" && sync "` + kept + `.part" && mv "` + kept + `.part" "` + kept + `" && sync "` + folder + `"; fi`}
 }
 
-// notCopied lists folders whose content a base copy does not need, and neverIn lists files that
-// it must not have.
+// notCopied lists folders whose content a base copy does not need. neverIn lists files that it
+// must not contain.
 var (
 	notCopied = []string{"pg_wal", "pg_replslot", "pg_dynshmem", "pg_notify", "pg_serial", "pg_snapshots", "pg_stat_tmp", "pg_subtrans"}
 	neverIn   = []string{"postmaster.pid", "postmaster.opts", "backup_label", "tablespace_map", "recovery.signal", "standby.signal", "pg_internal.init"}
 )
 
-// ErrNoLog means that the server does not keep its log.
+// ErrNoLog means that the server does not archive its write-ahead log.
 var ErrNoLog = errors.New("the private PostgreSQL does not keep its log: set WAL_DIR to a folder on another disk, start again, and then make a base copy")
 
-// CopyBase writes the files of the server's cluster as a tar while the server runs. With the
-// log that is kept from then on, Recover can bring them to any moment after the end of the copy.
+// CopyBase writes the files of the server's cluster as a tar while the server runs. With the log
+// that is archived from then on, Recover can restore any moment after the end of the copy.
 func (s *Server) CopyBase(ctx context.Context, to io.Writer) error {
 	return s.asSuperuser(ctx, "postgres", func(conn *pgx.Conn) error {
 		var keeps string
@@ -110,14 +111,14 @@ func (s *Server) CopyBase(ctx context.Context, to io.Writer) error {
 	})
 }
 
-// copyCluster copies every file that a base copy needs; the control file comes last.
+// copyCluster copies all files that a base copy needs, the control file last.
 func copyCluster(ctx context.Context, to *tar.Writer, folder string) error {
 	const control = "global/pg_control"
 	err := filepath.WalkDir(folder, func(file string, d fs.DirEntry, err error) error {
 		name, relErr := filepath.Rel(folder, file)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return nil // it was dropped meanwhile
+			return nil // the file was dropped meanwhile
 		case errors.Join(err, relErr, ctx.Err()) != nil:
 			return errors.Join(err, relErr, ctx.Err())
 		case name == "." || name == control || slices.Contains(neverIn, path.Base(name)) || strings.HasPrefix(path.Base(name), "pgsql_tmp"):
@@ -141,8 +142,8 @@ func copyCluster(ctx context.Context, to *tar.Writer, folder string) error {
 	return copyFile(to, filepath.Join(folder, control), control)
 }
 
-// copyFile copies a file that may change meanwhile. It copies exactly as many bytes as the file
-// had, with zeros for missing ones. Recovery repairs torn pages from the log.
+// copyFile copies a file that may change meanwhile. It writes exactly as many bytes as the file
+// had at first, with zeros for missing ones. Recovery repairs torn pages from the log.
 func copyFile(to *tar.Writer, file, name string) error {
 	f, err := os.Open(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -171,18 +172,18 @@ type zeros struct{}
 // Read implements io.Reader.
 func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
-// Recovery says up to which moment a base copy is recovered.
+// Recovery says to which moment a base copy is recovered.
 type Recovery struct {
-	WAL string    // folder of the log that was kept
-	At  time.Time // to this moment; zero: to the end of the log
-	XID string    // to the end of this transaction instead; empty: none
+	WAL string    // folder with the archived log
+	At  time.Time // recover to this time; zero means the end of the log
+	XID string    // recover to the end of this transaction instead, if it is not empty
 }
 
 // ErrBeforeBase means that the requested moment is before the base copy.
 var ErrBeforeBase = errors.New("use an earlier base copy, or request a later time or position: the one you requested is before the base copy")
 
-// Recover makes the cluster of an empty data folder from a base copy and the log, and stops its
-// server again. If it fails, it leaves no cluster.
+// Recover creates the cluster of an empty data folder from a base copy and the archived log, and
+// stops its server again. If it fails, it leaves no cluster.
 func Recover(ctx context.Context, o Options, base io.Reader, r Recovery) (err error) {
 	l, err := newLauncher(o)
 	if err != nil {
@@ -210,7 +211,7 @@ func Recover(ctx context.Context, o Options, base io.Reader, r Recovery) (err er
 	if err := l.unpackBase(base); err != nil {
 		return fmt.Errorf("unpack the base copy: %w", err)
 	}
-	// The server's user may not be allowed to read the folder of the log, so it gets a copy.
+	// The server's user may not be allowed to read the log folder, so copy the log for that user.
 	log := filepath.Join(l.dataDir, "recovery-log")
 	defer os.RemoveAll(log)
 	if err := l.user.ownDir(log); err != nil {
@@ -236,7 +237,7 @@ func Recover(ctx context.Context, o Options, base io.Reader, r Recovery) (err er
 		ended := strings.Contains(err.Error(), "recovery ended before configured recovery target was reached")
 		switch {
 		case ended && r.XID != "", strings.Contains(err.Error(), "requested recovery stop point is before consistent recovery point"):
-			// The transaction exists, but the log has no end of it: so it is in the copy already.
+			// The transaction exists, but its end is not in the log, so it is already in the copy.
 			return ErrBeforeBase
 		case ended:
 			return errors.New("the log ends before the moment that was asked for: leave --at and --position out to come to its end")

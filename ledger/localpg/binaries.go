@@ -17,11 +17,11 @@ import (
 	"strings"
 )
 
-// ErrNoPostgres means that a machine has no PostgreSQL. It is the first line of the error; the
-// next lines say what was tried and list three ways to go on.
+// ErrNoPostgres means that a machine has no PostgreSQL. Its text is the first line of the error;
+// the next lines say what was tried and list three ways to proceed.
 var ErrNoPostgres = errors.New("no PostgreSQL to keep the ledger in")
 
-// usualPlaces lists where distributions and installers put the server.
+// usualPlaces lists the folders in which distributions and installers put the server.
 var usualPlaces = []string{
 	"/usr/lib/postgresql/*/bin",
 	"/usr/pgsql-*/bin",
@@ -35,13 +35,13 @@ var usualPlaces = []string{
 // binaries are one installation of the server.
 type binaries struct {
 	dir     string
-	version string // as "15.13"
+	version string // such as "15.13"
 	major   int
 }
 
-// binaries chooses the server's programs: those on the machine, the newest major version
-// first, then those fetched earlier, then those that it fetches now. If there is a cluster, the
-// programs must have its major version; it is never upgraded silently.
+// binaries chooses the server's programs: first those on the machine, the newest major version
+// first, then those fetched earlier, then those that it fetches now. If a cluster exists, the
+// programs must have its major version, because a cluster is never upgraded silently.
 func (l *launcher) binaries(ctx context.Context) (binaries, error) {
 	need, err := l.clusterMajor()
 	if err != nil {
@@ -75,8 +75,8 @@ func (l *launcher) binaries(ctx context.Context) (binaries, error) {
 	return binaries{}, l.nothing(found, fetching)
 }
 
-// installed returns the installations on the machine that the server's user can run: the
-// newest major version first, PATH before the usual places.
+// installed returns the installations on the machine that the server's user can run: the newest
+// major version first, PATH before the usual places.
 func (l *launcher) installed() []binaries {
 	var dirs []string
 	places := l.places
@@ -89,7 +89,7 @@ func (l *launcher) installed() []binaries {
 		}
 	}
 	for _, place := range places {
-		matches, _ := filepath.Glob(place) // the patterns are well-formed
+		matches, _ := filepath.Glob(place) // cannot fail: the patterns are well-formed
 		dirs = append(dirs, matches...)
 	}
 	var found []binaries
@@ -104,8 +104,7 @@ func (l *launcher) installed() []binaries {
 
 var versionLine = regexp.MustCompile(`\(PostgreSQL\) ((\d+)[^\s]*)`)
 
-// look returns the installation in dir, if there is one that the server's user
-// can run.
+// look returns the installation in dir, if there is one that the server's user can run.
 func (l *launcher) look(dir string) (binaries, bool) {
 	if _, err := os.Stat(filepath.Join(dir, "initdb")); err != nil {
 		return binaries{}, false
@@ -125,7 +124,7 @@ func (l *launcher) look(dir string) (binaries, bool) {
 	return binaries{dir: dir, version: string(m[1]), major: major}, err == nil
 }
 
-// wrongMajor makes the error for a cluster that none of the servers found can open.
+// wrongMajor returns the error for a cluster whose major version no installation has.
 func (l *launcher) wrongMajor(need int, found []binaries, fetching error) error {
 	text := fmt.Sprintf("the data in %s needs PostgreSQL %d; %s", l.pgDir, need, describe(found))
 	if fetching != nil {
@@ -134,7 +133,7 @@ func (l *launcher) wrongMajor(need int, found []binaries, fetching error) error 
 	return errors.New(text)
 }
 
-// nothing makes the error for a machine without a server.
+// nothing returns the error for a machine without a server.
 func (l *launcher) nothing(found []binaries, fetching error) error {
 	places := append([]string{"PATH"}, usualPlaces...)
 	if l.places != nil {
@@ -165,7 +164,7 @@ func describe(found []binaries) string {
 	return "found only " + strings.Join(parts, ", ")
 }
 
-// musl says whether this is a Linux without glibc, on which the fetched binaries do not run.
+// musl reports whether this is a Linux without glibc, on which the fetched binaries do not run.
 func musl() bool {
 	if runtime.GOOS != "linux" {
 		return false

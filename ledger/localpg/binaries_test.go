@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fakeServers makes folders of programs that only know their version, and
-// returns the pattern that finds them.
+// fakeServers creates folders with programs that only print a version, and returns the pattern
+// that finds them.
 func fakeServers(t *testing.T, versions ...string) (place string) {
 	t.Helper()
 	parent := filepath.Dir(dataDir(t))
@@ -33,7 +33,7 @@ func fakeServers(t *testing.T, versions ...string) (place string) {
 	return filepath.Join(parent, "*", "bin")
 }
 
-// cluster makes a data folder with a cluster of a major version, without data.
+// cluster creates a data folder with an empty cluster of a major version.
 func cluster(t *testing.T, major string) string {
 	t.Helper()
 	dir := dataDir(t)
@@ -143,7 +143,7 @@ func TestNothingThereEndsAtOnceWithThreeWaysOut(t *testing.T) {
 	if musl() {
 		t.Skip("the ways out are others on musl")
 	}
-	const registry = "http://127.0.0.1:1" // where nobody listens
+	const registry = "http://127.0.0.1:1" // nothing listens there
 	t.Setenv("PATH", "")
 	t.Setenv("NPM_CONFIG_REGISTRY", registry)
 	place := filepath.Join(t.TempDir(), "*", "bin")

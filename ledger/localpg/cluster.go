@@ -19,7 +19,7 @@ import (
 	"github.com/countersign/countersign/migrations"
 )
 
-// clusterMajor returns the major version that the cluster needs, 0 if there is no cluster yet.
+// clusterMajor returns the major version of the cluster, or 0 if there is none yet.
 func (l *launcher) clusterMajor() (int, error) {
 	b, err := os.ReadFile(filepath.Join(l.pgDir, "PG_VERSION"))
 	if err == nil {
@@ -42,9 +42,9 @@ func (l *launcher) clusterMajor() (int, error) {
 	return 0, nil
 }
 
-// makeCluster makes the cluster if it is missing. Otherwise it checks that the cluster belongs
-// to the server's user. It makes the cluster under another name, syncs all of it and renames
-// it, so that there is never an incomplete cluster under the final name.
+// makeCluster creates the cluster if it is missing. Otherwise it checks that the cluster belongs
+// to the server's user. It creates the cluster under another name, syncs it and renames it, so
+// there is never an incomplete cluster under the final name.
 func (l *launcher) makeCluster(ctx context.Context, bin binaries) error {
 	major, err := l.clusterMajor()
 	if err != nil {
@@ -54,7 +54,7 @@ func (l *launcher) makeCluster(ctx context.Context, bin binaries) error {
 		return l.user.ownDir(l.pgDir)
 	}
 	began := time.Now()
-	leftovers, _ := filepath.Glob(filepath.Join(l.dataDir, "pg.tmp-*")) // of starts that were killed
+	leftovers, _ := filepath.Glob(filepath.Join(l.dataDir, "pg.tmp-*")) // left by killed starts
 	for _, dir := range leftovers {
 		_ = os.RemoveAll(dir)
 	}
@@ -75,7 +75,7 @@ func (l *launcher) makeCluster(ctx context.Context, bin binaries) error {
 	if err := l.syncTree(ctx, bin, temp); err != nil {
 		return fmt.Errorf("write the cluster to disk: %w", err)
 	}
-	if err := os.Remove(l.pgDir); err != nil && !errors.Is(err, fs.ErrNotExist) { // an empty folder
+	if err := os.Remove(l.pgDir); err != nil && !errors.Is(err, fs.ErrNotExist) { // can only be an empty folder
 		return fmt.Errorf("make the cluster: %w", err)
 	}
 	if err := os.Rename(temp, l.pgDir); err != nil {
@@ -112,8 +112,8 @@ func syncDir(dir string) error {
 	return f.Sync()
 }
 
-// makeDatabase makes the two roles and the ledger's database if they are missing. Only this
-// work is done as superuser.
+// makeDatabase creates the two roles and the ledger's database if they are missing. Only this work
+// is done as superuser.
 func (s *Server) makeDatabase(ctx context.Context) error {
 	err := s.asSuperuser(ctx, "postgres", func(conn *pgx.Conn) error {
 		for _, role := range roles {

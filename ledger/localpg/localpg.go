@@ -1,22 +1,21 @@
-// Package localpg finds, or fetches, a PostgreSQL server and runs it for this
-// program alone, so that the ledger works on a bare machine without a second,
-// weaker kind of storage.
+// Package localpg finds or fetches a PostgreSQL server and runs it only for this program, so that
+// the ledger works on a bare machine without a second, weaker kind of storage.
 //
-// Everything is in one data folder, and removing that removes everything:
+// Everything is in one data folder, and removing that folder removes everything:
 //
-//	pg/            the database cluster, 0700, owned by the server's user
-//	run/           the socket, 0700
+//	pg/            the database cluster, mode 0700, owned by the server's user
+//	run/           the socket, mode 0700
 //	lock           a file that is locked while a server is started
-//	fetched-…/     binaries, when none were on the machine
-//	postgres.log   what the server says
+//	fetched-…/     binaries, if the machine had none
+//	postgres.log   output of the server
 //
-// The server listens on a socket only, in a folder that no other user may enter.
-// Therefore it trusts every connection and needs no password and no port. Started by
-// root, it runs as a user that other programs share. Then only root may log in, which
-// the kernel confirms to the server (peer authentication). It is a child of this process
-// and ends with it, also by kill -9: on Linux the kernel signals it, elsewhere the orphan
-// goes on and the next Start adopts it. A second program that calls Start on the same folder
-// adopts the running server.
+// The server listens only on a socket, in a folder that no other user may enter. So it trusts
+// every connection and needs neither password nor port. If root starts it, the server runs as a
+// user that other programs share. Then only root may log in, which the kernel confirms to the
+// server (peer authentication). The server is a child of this process and ends with it, even after
+// kill -9: on Linux the kernel signals it; on other systems the orphan continues and the next
+// Start adopts it. A second program that calls Start for the same folder adopts the running
+// server.
 //
 // On Windows Start returns ErrNoPostgres: there a ledger needs DATABASE_URL.
 package localpg
@@ -33,29 +32,29 @@ import (
 	"github.com/countersign/countersign/migrations"
 )
 
-// Superuser is the role of the launcher, and of tests that tamper. The service
+// Superuser is the role of the launcher, and of tests that tamper with the database. The service
 // never uses it.
 const Superuser = "postgres"
 
 // Database is the name of the ledger's database on the private server.
 const Database = "countersign"
 
-// Options say where the server keeps its data and where it may come from. The
-// zero value is the default folder, with fetching allowed and nothing printed.
+// Options are the settings of a private server. The zero value means the default folder, fetching
+// allowed and no output.
 type Options struct {
-	DataDir  string    // the data folder; empty means DefaultDataDir
+	DataDir  string    // data folder; empty means DefaultDataDir
 	NoFetch  bool      // never fetch binaries from the network
-	Log      io.Writer // gets one line per step, for a person; nil drops them
-	WAL      string    // folder that gets the server's log, for CopyBase and Recover; empty: the same as at the previous start
-	Settings []string  // further "name=value" server settings, which override ours
+	Log      io.Writer // gets one line per step for the user; nil means no output
+	WAL      string    // folder for the write-ahead log, which CopyBase and Recover need; empty means the folder of the previous start
+	Settings []string  // additional server settings "name=value", which override ours
 
-	places []string // tests: search here for binaries and nowhere else
-	pin    *pinned  // tests: what the package of this platform must be
+	places []string // for tests: the only folders in which to search for binaries
+	pin    *pinned  // for tests: expected size and hash of the package
 }
 
-// DefaultDataDir returns the data folder for a user who names none:
-// $XDG_DATA_HOME/countersign if that is set, otherwise /var/lib/countersign for root and
-// ~/.local/share/countersign for others. It is empty if the user has no home folder.
+// DefaultDataDir returns the data folder if the user configures none: $XDG_DATA_HOME/countersign
+// if that is set, otherwise /var/lib/countersign for root and ~/.local/share/countersign for
+// others. It is empty if the user has no home folder.
 func DefaultDataDir() string {
 	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "countersign")
@@ -70,15 +69,15 @@ func DefaultDataDir() string {
 	return filepath.Join(home, ".local", "share", "countersign")
 }
 
-// Made says whether a data folder has a cluster already. A folder that this user may not read
-// counts as one: the error of opening it then says what is wrong.
+// Made reports whether a data folder contains a cluster. It returns true for a folder that this
+// user may not read: the error of opening it then explains the problem.
 func Made(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "pg", "PG_VERSION"))
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// URL returns the connection string of the ledger's database for a role:
-// migrations.OwnerRole, migrations.AppRole or Superuser.
+// URL returns the connection string of the ledger's database for a role: migrations.OwnerRole,
+// migrations.AppRole or Superuser.
 func (s *Server) URL(role string) string { return s.DatabaseURL(role, Database) }
 
 // DatabaseURL returns the connection string of any database of the server.
@@ -86,20 +85,21 @@ func (s *Server) DatabaseURL(role, database string) string {
 	return socketURL(s.socketDir, s.port, role, database)
 }
 
-// Adopted says whether the server ran before Start; then Stop leaves it running.
+// Adopted reports whether the server was already running before Start. Then Stop leaves it
+// running.
 func (s *Server) Adopted() bool { return s.child == nil }
 
 // DataDir returns the data folder as an absolute path.
 func (s *Server) DataDir() string { return s.dataDir }
 
 func socketURL(dir string, port int, role, database string) string {
-	// Every setting that the environment could change (PGPORT, PGSSLMODE) is named.
+	// It sets all parameters that the environment could change (PGPORT, PGSSLMODE).
 	query := url.Values{"host": {dir}, "port": {strconv.Itoa(port)}, "user": {role}, "sslmode": {"disable"}}
 	return "postgres:///" + url.PathEscape(database) + "?" + query.Encode()
 }
 
-// pinned is the size and the hash that a package must have.
+// pinned is the size of a package for people, and the hash that it must have.
 type pinned struct{ size, sha512 string }
 
-// roles that the launcher makes; both may log in, since the socket is private.
+// roles lists the roles that the launcher creates. They may log in, because the socket is private.
 var roles = []string{migrations.OwnerRole, migrations.AppRole}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A Server is never made on Windows.
+// A Server is never created on Windows.
 type Server struct {
 	dataDir, socketDir string
 	port               int
@@ -27,7 +27,7 @@ func (s *Server) Stop() error { return nil }
 // Done is never closed.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
-// DieWithGoRun does something on Linux only.
+// DieWithGoRun does nothing on Windows.
 func DieWithGoRun() {}
 
 // ErrNoLog is the error that CopyBase always returns.
@@ -39,7 +39,7 @@ func (s *Server) CopyBase(context.Context, io.Writer) error { return ErrNoLog }
 // ErrBeforeBase is never returned on Windows.
 var ErrBeforeBase = ErrNoPostgres
 
-// Recovery says up to which moment a base copy is recovered.
+// Recovery says to which moment a base copy is recovered.
 type Recovery struct {
 	WAL string
 	At  time.Time

@@ -20,8 +20,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// childEnv makes this test binary a program of its own: what is started must also
-// be killed, and a test cannot kill itself.
+// childEnv makes this test binary another program. Some tests must kill a program, and a test
+// cannot kill itself.
 const childEnv = "LOCALPG_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -37,8 +37,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// childServes starts the server of the folder in its first argument, says where
-// it is, and stops it when its input ends.
+// childServes starts the server of the folder in its first argument, prints where it listens, and
+// stops it when its input ends.
 func childServes() {
 	s, err := Start(context.Background(), Options{DataDir: os.Args[1], NoFetch: true, Log: os.Stderr})
 	if err != nil {
@@ -53,7 +53,7 @@ func childServes() {
 	}
 }
 
-// childIsGo plays the go command: it runs a program and waits.
+// childIsGo imitates the go command: it runs a program and waits for it.
 func childIsGo() {
 	cmd := exec.Command(os.Args[1])
 	cmd.Env = append(os.Environ(), childEnv+"=program")
@@ -65,8 +65,8 @@ func childIsGo() {
 	_ = cmd.Wait()
 }
 
-// childIsProgram plays a program under "go run": it waits for a signal, whatever
-// becomes of its input, and says which one came.
+// childIsProgram imitates a program under "go run": it waits for a signal, even if its input ends,
+// and prints which signal it got.
 func childIsProgram() {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGWINCH)
@@ -75,12 +75,12 @@ func childIsProgram() {
 	fmt.Println((<-signals).String())
 }
 
-// A program is this test binary, run as something else.
+// A program is this test binary, running one of the children above.
 type program struct {
 	cmd    *exec.Cmd
 	input  io.WriteCloser
 	output *bufio.Reader
-	ready  []string // the words after "ready"
+	ready  []string // words that it printed after "ready"
 }
 
 func runProgram(t *testing.T, path, what string, args ...string) *program {
@@ -92,7 +92,8 @@ func runProgram(t *testing.T, path, what string, args ...string) *program {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Not StdoutPipe: what a child of the program says is read after its end.
+	// StdoutPipe does not work here: the output of the program's child is read after the program
+	// has ended.
 	output, writer, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -118,13 +119,13 @@ func runProgram(t *testing.T, path, what string, args ...string) *program {
 	return p
 }
 
-// end lets the program end by itself; it may be called twice.
+// end lets the program end normally. It may be called twice.
 func (p *program) end() {
 	_ = p.input.Close()
 	_ = p.cmd.Wait()
 }
 
-// kill ends it as the kernel does when memory runs out.
+// kill kills the program, as the kernel does when memory runs out.
 func (p *program) kill(t *testing.T) {
 	t.Helper()
 	if err := p.cmd.Process.Kill(); err != nil {
@@ -142,15 +143,15 @@ func self(t *testing.T) string {
 	return path
 }
 
-// dataDir is an empty data folder that the server's user can reach, unlike those
-// of t.TempDir: in memory where there is room, since a process that is killed loses
-// nothing there, and a disk makes the tests wait six times as long.
+// dataDir creates an empty data folder that the server's user can reach, unlike those of
+// t.TempDir. It is in memory if there is room: a killed process loses nothing there, and on a disk
+// the tests take six times as long.
 func dataDir(t *testing.T) string {
 	t.Helper()
 	memory := "/dev/shm"
 	var room syscall.Statfs_t
 	if syscall.Statfs(memory, &room) != nil || uint64(room.Bavail)*uint64(room.Bsize) < 512<<20 {
-		memory = "" // the temp folder
+		memory = "" // empty means the default folder for temporary files
 	}
 	parent, err := os.MkdirTemp(memory, "localpg-")
 	if err != nil {
@@ -167,8 +168,8 @@ func dataDir(t *testing.T) string {
 	return filepath.Join(parent, "data")
 }
 
-// start starts a server for the test, or skips it where there is no PostgreSQL;
-// REQUIRE_DB=1 makes that a failure.
+// start starts a server for the test. Without PostgreSQL it skips the test, or fails it if
+// REQUIRE_DB is 1.
 func start(t *testing.T, o Options) *Server {
 	t.Helper()
 	needPostgres(t)
@@ -226,8 +227,8 @@ func tryQuery(ctx context.Context, url, statement string) (value string, err err
 	return value, err
 }
 
-// until waits for something to come about, however slow the machine is: only the end
-// of all tests is a bound.
+// until waits until done returns true. Its only limit is the deadline of all tests, because the
+// machine may be slow.
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)

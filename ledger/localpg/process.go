@@ -14,26 +14,26 @@ import (
 	"time"
 )
 
-// A child is a process that this program has started. Its goroutine owns the command, and ends
-// when the process does.
+// A child is a process that this program has started. A goroutine waits for the process and ends
+// with it.
 type child struct {
 	pid     int
 	process *os.Process
 	done    chan struct{}
-	err     error // of Wait; to be read after done
+	err     error // result of Wait; valid once done is closed
 }
 
-// launch starts a program as the account, in a process group of its own, with
-// the parent-death signal where there is one. The signal follows the thread that
-// forked, not the process, so that thread is kept until the child has ended. The
-// child inherits the files, and the locks on them.
+// launch starts a program as the account, in its own process group, with the parent-death signal
+// where there is one. The kernel sends that signal when the forking thread ends, not the process,
+// so the thread is kept until the child has ended. The child inherits the files and the locks on
+// them.
 func launch(path string, args []string, as account, output io.Writer, inherits ...*os.File) (*child, error) {
 	cmd := exec.Command(path, args...)
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.ExtraFiles = inherits
-	// The child gets nothing of our environment: PGOPTIONS, PGDATA and others would change the
-	// server, and it must not have our secrets.
+	// The child gets no variable of our environment: PGOPTIONS, PGDATA and others would change the
+	// server, and it must not see our secrets.
 	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "TZ=UTC"}
 	cmd.SysProcAttr = childAttributes()
 	if as.other {
@@ -61,7 +61,7 @@ func launch(path string, args []string, as account, output io.Writer, inherits .
 	return c, nil
 }
 
-// stop asks for a fast shutdown, then for an immediate one, then kills.
+// stop requests a fast shutdown, then an immediate one, and then kills the process.
 func (c *child) stop(fast, immediate time.Duration) error {
 	for _, step := range []struct {
 		signal syscall.Signal
@@ -79,7 +79,7 @@ func (c *child) stop(fast, immediate time.Duration) error {
 	return fmt.Errorf("postgres (pid %d) does not end", c.pid)
 }
 
-// openLog opens the server's log at its end. It renames a log that is too long first.
+// openLog opens the server's log for appending. It first renames a log that is too long.
 func openLog(path string) (*os.File, error) {
 	if info, err := os.Lstat(path); err == nil && info.Size() > maxLog {
 		if err := os.Rename(path, path+".1"); err != nil {
@@ -93,7 +93,7 @@ func openLog(path string) (*os.File, error) {
 	return f, nil
 }
 
-// tail returns the last lines of a file, at most n bytes of them.
+// tail returns the last lines of a file, at most n bytes.
 func tail(path string, n int64) string {
 	f, err := os.Open(path)
 	if err != nil {

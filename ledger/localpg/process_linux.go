@@ -10,15 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// childAttributes gives a child a process group of its own, so that Ctrl-C reaches only this
-// program, which stops the server after the service. The kernel also sends the child SIGINT, a
-// fast shutdown, when the thread that started it dies, even after the change of user.
+// childAttributes gives a child its own process group, so that Ctrl-C reaches only this program,
+// which stops the server after the service. When the thread that started the child ends, the
+// kernel sends the child SIGINT (a fast shutdown), even after a change of user.
 func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGINT}
 }
 
-// runsIn says whether a process is alive and works in dir, as a PostgreSQL server does in its
-// cluster. Another process that got the same number does not work there.
+// runsIn reports whether a process is alive and has the working directory dir, as a PostgreSQL
+// server has its cluster. Another process that got the same process id does not.
 func runsIn(pid int, dir string) bool {
 	there, err := os.Stat(fmt.Sprintf("/proc/%d/cwd", pid))
 	if err != nil {
@@ -28,7 +28,7 @@ func runsIn(pid int, dir string) bool {
 	return err == nil && os.SameFile(there, here)
 }
 
-// syncTree writes everything below dir to the disk. It syncs the whole file system.
+// syncTree writes everything below dir to disk. It syncs the whole file system.
 func (l *launcher) syncTree(_ context.Context, _ binaries, dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -38,10 +38,10 @@ func (l *launcher) syncTree(_ context.Context, _ binaries, dir string) error {
 	return unix.Syncfs(int(f.Fd()))
 }
 
-// DieWithGoRun must be called in the first line of main. "go run" does not pass SIGTERM on, so
-// the program would go on as an orphan and keep its port. If the parent is the go command, the
-// kernel sends this process SIGTERM when the parent dies. If the parent has died already, the
-// process exits at once with status 2.
+// DieWithGoRun must be called first in main. "go run" does not forward SIGTERM, so the program
+// would continue as an orphan and keep its port. If the parent is the go command, the kernel sends
+// this process SIGTERM when the parent ends. If the parent has already ended, the process exits at
+// once with status 2.
 func DieWithGoRun() {
 	parent := os.Getppid()
 	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", parent))

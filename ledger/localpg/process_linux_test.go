@@ -29,7 +29,7 @@ func TestStartRightAfterTheParentWasKilled(t *testing.T) {
 	needPostgres(t)
 	dir := dataDir(t)
 	last := killedWhileWriting(t, dir, func(p *program, _ int) { p.kill(t) })
-	wantRows(t, dir, last) // without waiting for the old server to end
+	wantRows(t, dir, last) // starts at once, without waiting for the old server to end
 }
 
 func TestServerHasAGroupOfItsOwn(t *testing.T) {
@@ -54,7 +54,7 @@ func TestStopGoesOnToStrongerSignals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := reader.Read(make([]byte, 1)); err != nil { // the trap is set
+	if _, err := reader.Read(make([]byte, 1)); err != nil { // wait until the child handles the signal
 		t.Fatal(err)
 	}
 	if err := c.stop(50*time.Millisecond, 50*time.Millisecond); err != nil {
@@ -63,7 +63,7 @@ func TestStopGoesOnToStrongerSignals(t *testing.T) {
 	if c.err == nil || !strings.Contains(c.err.Error(), "signal") {
 		t.Errorf("it ended by itself: %v", c.err)
 	}
-	_ = syscall.Kill(-c.pid, syscall.SIGKILL) // the sleep it left
+	_ = syscall.Kill(-c.pid, syscall.SIGKILL) // kill the sleep that the child has left
 }
 
 func TestDieWithGoRun(t *testing.T) {
@@ -83,7 +83,7 @@ func TestDieWithGoRun(t *testing.T) {
 				t.Fatal(err)
 			}
 			p.kill(t)
-			if parent != "go" { // SIGTERM has the lower number: had it come, it would be told first
+			if parent != "go" { // SIGTERM has the lower number: if it were pending, it would be delivered first
 				_ = syscall.Kill(pid, syscall.SIGWINCH)
 			}
 			if got, err := p.output.ReadString('\n'); got != want {

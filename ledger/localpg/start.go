@@ -22,22 +22,22 @@ type Server struct {
 	socketDir string
 	port      int
 
-	child *child        // nil when adopted
-	temp  string        // socket folder of our own in the temp folder, if any
+	child *child        // nil if the server was adopted
+	temp  string        // socket folder to remove at the end; empty if it is in the data folder
 	done  chan struct{} // closed when the server has ended, or by Stop
 
-	leave func() // ends the watch over an adopted server
+	leave func() // stops watching an adopted server
 	once  sync.Once
 	err   error
 }
 
-// Start returns the server of the data folder: the one that runs there already, or one that it
-// starts from binaries that are on this machine, were fetched earlier or are fetched now.
-// Database and the roles exist then; the caller makes the schema (migrations.Up as
-// migrations.OwnerRole). ctx bounds the start, not the server.
+// Start returns the server of the data folder: the one that already runs there, or one that it
+// starts from binaries on this machine, binaries fetched earlier, or ones that it fetches now.
+// Database and roles exist afterwards; the caller must create the schema (migrations.Up as
+// migrations.OwnerRole). ctx limits the start and not the server.
 //
-// An error for which errors.Is(err, ErrNoPostgres) is true is a text for a person: it says what
-// was tried and lists three ways to go on.
+// If errors.Is(err, ErrNoPostgres) is true, the text of the error is for the user: it says what
+// was tried and lists three ways to proceed.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	l, err := newLauncher(o)
 	if err != nil {
@@ -54,7 +54,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 			s, err = l.start(ctx)
 		}
 		if errors.Is(err, errOther) {
-			continue // another server came or went: begin again
+			continue // another server started or ended: try again
 		}
 		if err != nil {
 			return nil, err
@@ -70,9 +70,9 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	return nil, err
 }
 
-// Stop ends a server that Start started: fast, then immediately, then by force.
-// It returns when the process has ended. An adopted server goes on. A second call does nothing
-// and returns the same; so does a call on nil.
+// Stop stops a server that Start has started: by a fast shutdown, then an immediate one, then by
+// force. It returns when the process has ended. It leaves an adopted server running. A second call
+// does nothing and returns the same error; a call on nil does nothing.
 func (s *Server) Stop() error {
 	if s == nil {
 		return nil
@@ -91,11 +91,11 @@ func (s *Server) Stop() error {
 }
 
 // Done returns a channel that is closed when the server has ended for any reason, and also by
-// Stop. A program that has adopted its server must call Start again then, since the program
-// that started the server has ended.
+// Stop. A program that has adopted its server must then call Start again, because the program that
+// started the server has ended.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
-// A launcher is one call of Start. It holds the lock of the data folder.
+// A launcher is the state of one call of Start, which has locked the data folder.
 type launcher struct {
 	Options
 	dataDir string
@@ -137,8 +137,7 @@ func (l *launcher) say(format string, args ...any) {
 	fmt.Fprintf(l.log, format+"\n", args...) //nolint:errcheck // a closed terminal is no reason to stop
 }
 
-// start starts a server. It returns errOther if a server that adopt did not see holds the
-// folder.
+// start starts a server. It returns errOther if a server that adopt did not find uses the folder.
 func (l *launcher) start(ctx context.Context) (*Server, error) {
 	bin, err := l.binaries(ctx)
 	if err != nil {
@@ -170,24 +169,24 @@ func removeTemp(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// settings returns the settings of the server. Everything that makes a commit durable is on.
-// Parallel query is off because it needs shared memory that containers do not have.
+// settings returns the settings of the server. All settings for durable commits are on. Parallel
+// queries are off, because they need shared memory that containers lack.
 func (l *launcher) settings(socketDir, logFolder string) []string {
 	return slices.Concat([]string{
 		"listen_addresses=",
 		"unix_socket_directories=" + socketDir,
-		"unix_socket_permissions=0777", // its folder is closed to others
+		"unix_socket_permissions=0777", // safe, because other users cannot enter the folder
 		fmt.Sprintf("port=%d", port),
 		"fsync=on",
 		"full_page_writes=on",
 		"synchronous_commit=on",
 		"max_connections=100",
 		"shared_buffers=128MB",
-		"min_wal_size=80MB", // initdb would scale both by the segments' size
+		"min_wal_size=80MB", // set explicitly, because initdb would derive both from the segment size
 		"max_wal_size=1GB",
-		// The background writer writes dirty buffers during the appends, and a little at a
-		// time. Otherwise a checkpoint syncs all of them at its end, and commits wait for
-		// 0.2 seconds, every minute under load.
+		// The background writer writes dirty buffers continuously, a few at a time. Otherwise a
+		// checkpoint syncs all of them at its end, and under load commits wait for 0.2 seconds
+		// every minute.
 		"bgwriter_delay=20ms",
 		"bgwriter_lru_maxpages=400",
 		"bgwriter_lru_multiplier=4",
@@ -202,14 +201,14 @@ func (l *launcher) settings(socketDir, logFolder string) []string {
 	}, l.access(), keepLog(logFolder), l.Settings)
 }
 
-// accessFiles returns the paths of the two files that say who may log in to a server that root
-// started. They belong to root, so the user that the server runs as cannot change them.
+// accessFiles returns the paths of the two files that say who may log in to a server that root has
+// started. The files belong to root, so the server's user cannot change them.
 func (l *launcher) accessFiles() (hba, ident string) {
 	return filepath.Join(l.dataDir, "pg_hba.conf"), filepath.Join(l.dataDir, "pg_ident.conf")
 }
 
-// access returns the settings that close the server to other programs of the user that it runs
-// as. These programs can enter its socket folder as the server can.
+// access returns the settings that keep other programs of the server's user out. Such programs can
+// enter the socket folder, as the server can.
 func (l *launcher) access() []string {
 	if !l.user.other {
 		return nil
@@ -218,15 +217,15 @@ func (l *launcher) access() []string {
 	return []string{"hba_file=" + hba, "ident_file=" + ident}
 }
 
-// writeAccess writes the files by which root may log in as every role. Before PostgreSQL 16,
-// which has a keyword for all roles, they name each role.
+// writeAccess writes the files that let root log in as every role. Before PostgreSQL 16, which has
+// a keyword for all roles, they list each role.
 func (l *launcher) writeAccess(major int) error {
 	if !l.user.other {
 		return nil
 	}
 	granted := []string{"all"}
 	if major < 16 {
-		granted = append([]string{Superuser, "auditor"}, roles...) // auditor is the role of the documentation
+		granted = append([]string{Superuser, "auditor"}, roles...) // auditor is a role in the documentation
 	}
 	var ident strings.Builder
 	for _, role := range granted {
@@ -241,8 +240,8 @@ func (l *launcher) writeAccess(major int) error {
 	return nil
 }
 
-// writeNew writes a file that every user may read. It removes an existing file of that name
-// first, since that may be a link that another user made.
+// writeNew writes a file that every user may read. It first removes an existing file of that name,
+// which may be a link that another user has made.
 func writeNew(path, text string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -252,7 +251,7 @@ func writeNew(path, text string) error {
 		return err
 	}
 	_, err = file.WriteString(text)
-	return errors.Join(err, file.Chmod(0o644), file.Close()) // OpenFile is subject to the umask
+	return errors.Join(err, file.Chmod(0o644), file.Close()) // OpenFile applies the umask
 }
 
 func (l *launcher) run(ctx context.Context, bin binaries, socketDir string) (*child, error) {
@@ -286,15 +285,15 @@ func (l *launcher) run(ctx context.Context, bin binaries, socketDir string) (*ch
 	return c, nil
 }
 
-// alivePath returns the path of a file that every process of the server keeps locked as long as
-// it lives. So a free lock proves that they are dead, also to a container that has other
-// process numbers and shares the folder.
+// alivePath returns the path of a file that every process of the server keeps locked. If the lock
+// is free, all these processes have ended. That also holds between containers that share the
+// folder but have different process ids.
 func (l *launcher) alivePath() string { return filepath.Join(l.dataDir, "server.lock") }
 
 func (l *launcher) logPath() string { return filepath.Join(l.dataDir, "postgres.log") }
 
-// waitReady waits until the server answers. It returns an error if the server ends, or takes
-// too long without saying that it is recovering.
+// waitReady waits until the server answers. It returns an error if the server ends, or takes too
+// long without reporting a recovery.
 func (l *launcher) waitReady(ctx context.Context, s *Server) error {
 	began := time.Now()
 	patience, line := began.Add(readyWithin), began.Add(recoveryLine)
@@ -325,8 +324,8 @@ func (l *launcher) waitReady(ctx context.Context, s *Server) error {
 	}
 }
 
-// explainExit makes the error for a server that ended while it started. It is errOther if there
-// is a pid file of another server now; then adopt must check again.
+// explainExit returns the error for a server that ended during its start. It is errOther if the
+// pid file now belongs to another server; then adopt must check again.
 func (l *launcher) explainExit(c *child) error {
 	err := fmt.Errorf("postgres ended while starting (%v); the end of %s:\n%s", c.err, l.logPath(), tail(l.logPath(), logTail))
 	if pid, ok := readPIDFile(l.pgDir); ok && pid.pid != c.pid && runsIn(pid.pid, l.pgDir) {

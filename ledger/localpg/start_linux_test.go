@@ -11,8 +11,8 @@ import (
 	"github.com/countersign/countersign/migrations"
 )
 
-// Started by root the server runs as a user that other programs share. They pass
-// through its folders as the server does, and may not log in.
+// If root starts the server, it runs as a user that other programs share. These programs can enter
+// its folders as the server can, but may not log in.
 func TestASharedUserMayNotLogIn(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("root alone starts a server as another user")
@@ -36,12 +36,12 @@ func TestASharedUserMayNotLogIn(t *testing.T) {
 	}
 }
 
-// inThreadOf does something in a thread of another user, which ends with it. The kernel
-// tells the server the user of the thread that connects.
+// inThreadOf calls do in a thread that runs as another user and ends afterwards. The kernel
+// reports to the server the user of the thread that connects.
 func inThreadOf(as account, do func() error) error {
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and never unlocks: the thread is of no more use
+		runtime.LockOSThread() // never unlocked, so that the thread ends with this goroutine
 		if _, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, uintptr(as.uid), uintptr(as.uid), uintptr(as.uid)); errno != 0 {
 			done <- errno
 			return

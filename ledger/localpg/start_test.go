@@ -150,7 +150,7 @@ func TestStartWhileTheLastServerStops(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = next.Stop() })
-		if next.Adopted() { // it came before the stop, and lost its server by it
+		if next.Adopted() { // it started before the stop, and lost its server by it
 			<-next.Done()
 			next = start(t, Options{DataDir: dir})
 		}
@@ -209,9 +209,9 @@ func TestStalePIDFileOfALivingStranger(t *testing.T) {
 	query(t, other.URL(Superuser), `select '1'`)
 }
 
-// As long as it is not proven that a server is dead, its pid file stays: with a
-// process number that means nothing here (another container's) and a lock that is
-// held, the start waits and gives up; without the lock, PostgreSQL judges.
+// The pid file stays until the server is proven to be dead. Here its process id does not exist in
+// this container. While the lock is held, the start waits and gives up; without the lock,
+// PostgreSQL decides.
 func TestPIDFileOfAServerElsewhereStays(t *testing.T) {
 	dir := dataDir(t)
 	s := start(t, Options{DataDir: dir})
@@ -226,7 +226,7 @@ func TestPIDFileOfAServerElsewhereStays(t *testing.T) {
 		t.Error("a stopped server holds its lock")
 	}
 	pid := filepath.Join(dir, "pg", "postmaster.pid")
-	const elsewhere = "4194304\n/pg\n1795186800\n5432\n/nonexistent\n\n  1234567    123456\nready   \n" // above every number here
+	const elsewhere = "4194304\n/pg\n1795186800\n5432\n/nonexistent\n\n  1234567    123456\nready   \n" // larger than every process id here
 	if err := os.WriteFile(pid, []byte(elsewhere), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +235,7 @@ func TestPIDFileOfAServerElsewhereStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(2*readyEvery, cancel) // it waits: nothing tells it more
+	time.AfterFunc(2*readyEvery, cancel) // nothing ends the wait earlier
 	if _, err := Start(ctx, Options{DataDir: dir, NoFetch: true}); err == nil {
 		t.Error("started beside a server that lives")
 	}
@@ -243,14 +243,14 @@ func TestPIDFileOfAServerElsewhereStays(t *testing.T) {
 		t.Errorf("the pid file: %q, %v", text, err)
 	}
 	_ = alive.Close()
-	if err := os.Remove(held.alivePath()); err != nil { // then only PostgreSQL can tell that the server is dead
+	if err := os.Remove(held.alivePath()); err != nil { // without this file only PostgreSQL can tell that the server is dead
 		t.Fatal(err)
 	}
 	query(t, start(t, Options{DataDir: dir}).URL(Superuser), `select '1'`)
 }
 
-// write inserts rows, each in a commit of its own, until the server is gone, and
-// returns how many were acknowledged.
+// write inserts rows, each in its own commit, until the server is gone. It calls acknowledged with
+// the number of each committed row.
 func write(ctx context.Context, conn *pgx.Conn, acknowledged func(int)) {
 	for n := 1; ; n++ {
 		if _, err := conn.Exec(ctx, `insert into kept values ($1)`, n); err != nil {
@@ -260,9 +260,8 @@ func write(ctx context.Context, conn *pgx.Conn, acknowledged func(int)) {
 	}
 }
 
-// killedWhileWriting runs a server in a program of its own, calls kill after a
-// hundred acknowledged rows while more are written, and returns the highest
-// acknowledged one.
+// killedWhileWriting runs a server in a separate program. It calls kill after a hundred
+// acknowledged rows, while more are written, and returns the highest acknowledged one.
 func killedWhileWriting(t *testing.T, dir string, kill func(p *program, postgres int)) (last int) {
 	t.Helper()
 	p := runProgram(t, self(t), "serve", dir)
@@ -293,7 +292,7 @@ func killedWhileWriting(t *testing.T, dir string, kill func(p *program, postgres
 	return last
 }
 
-// wantRows starts the server again and compares.
+// wantRows starts the server again and checks the number of rows.
 func wantRows(t *testing.T, dir string, last int) {
 	t.Helper()
 	s := start(t, Options{DataDir: dir})
@@ -304,7 +303,7 @@ func wantRows(t *testing.T, dir string, last int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// One more may be there: committed, but not acknowledged any more.
+	// There may be one more row, which was committed but not acknowledged.
 	if rows != last && rows != last+1 {
 		t.Errorf("%d rows were acknowledged, %d are there", last, rows)
 	}
@@ -459,7 +458,7 @@ func TestDefaultDataDir(t *testing.T) {
 	if os.Geteuid() == 0 {
 		usual = "/var/lib/countersign"
 	}
-	for xdg, want := range map[string]string{ // the variable counts for root, too
+	for xdg, want := range map[string]string{ // the variable applies to root, too
 		"":         usual,
 		"relative": usual,
 		"/data":    "/data/countersign",

@@ -17,11 +17,10 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// unpack writes bin, lib and share of a package into dir, which it makes, and
-// adds the links that the package lists in native/pg-symlinks.json, since npm
-// packages cannot contain links. It writes through os.Root, so that no file can be outside of
-// dir. It accepts only regular files and folders; any other kind of entry is an error, also
-// outside of bin, lib and share.
+// unpack creates dir and writes the folders bin, lib and share of a package into it. It also
+// creates the links listed in native/pg-symlinks.json, because npm packages cannot contain links.
+// It writes through os.Root, so no file can be outside of dir. It accepts only regular files and
+// folders; any other entry is an error, even outside of bin, lib and share.
 func unpack(archive, dir string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
@@ -57,7 +56,7 @@ func unpack(archive, dir string) error {
 		if err != nil || !entry.IsDir() {
 			return err
 		}
-		return root.Chmod(name, 0o755) // making it is subject to the umask
+		return root.Chmod(name, 0o755) // creating it applies the umask
 	})
 }
 
@@ -65,10 +64,10 @@ type unpacker struct {
 	root    *os.Root
 	tar     *tar.Reader
 	entries int
-	links   []byte // native/pg-symlinks.json
+	links   []byte // content of native/pg-symlinks.json
 }
 
-// next unpacks the next entry. done says that there is none.
+// next unpacks the next entry. done is true at the end of the archive.
 func (u *unpacker) next() (done bool, err error) {
 	header, err := u.tar.Next()
 	if errors.Is(err, io.EOF) {
@@ -107,13 +106,13 @@ func (u *unpacker) next() (done bool, err error) {
 	return false, u.write(inside, header.FileInfo().Mode())
 }
 
-// belongs says whether a path is in one of the three folders that are unpacked.
+// belongs reports whether a path is in one of the three folders that are unpacked.
 func belongs(name string) bool {
 	first, _, _ := strings.Cut(name, "/")
 	return first == "bin" || first == "lib" || first == "share"
 }
 
-// write writes one file. Every user may read it, since the server may run as another user.
+// write writes one file, readable by every user, because the server may run as another user.
 func (u *unpacker) write(name string, mode fs.FileMode) error {
 	perm := fs.FileMode(0o644)
 	if mode&0o111 != 0 {
@@ -130,15 +129,15 @@ func (u *unpacker) write(name string, mode fs.FileMode) error {
 	return errors.Join(err, f.Chmod(perm), f.Close())
 }
 
-// makeLinks adds the links. Each is in the tree and leads to a file in the tree, which it names
-// by a relative path, so that the tree can be moved.
+// makeLinks creates the links. Each link is in the tree and refers to a file in the tree by a
+// relative path, so the tree can be moved.
 func (u *unpacker) makeLinks() error {
 	if u.links == nil {
 		return nil
 	}
 	var links []struct {
-		Source string `json:"source"` // the file that exists
-		Target string `json:"target"` // the link to make
+		Source string `json:"source"` // existing file
+		Target string `json:"target"` // link to create
 	}
 	if err := json.Unmarshal(u.links, &links); err != nil {
 		return fmt.Errorf("pg-symlinks.json: %w", err)
@@ -163,8 +162,8 @@ func (u *unpacker) makeLinks() error {
 	return nil
 }
 
-// insideNative removes the prefix from a path of pg-symlinks.json. It returns false for a path
-// outside of the three folders.
+// insideNative removes the prefix native/ from a path of pg-symlinks.json. It returns false for a
+// path outside of the three folders.
 func insideNative(name string) (string, bool) {
 	inside, ok := strings.CutPrefix(name, "native/")
 	return inside, ok && filepath.IsLocal(inside) && path.Clean(inside) == inside && belongs(inside)

@@ -17,30 +17,30 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// disputeStage is one step of a purchase, and the members of events that tell of it.
+// disputeStage is one step of a purchase, with the members of events to show in it.
 type disputeStage struct {
 	Title string
 	of    []disputeSource
-	Parts []disputePart // what was recorded
+	Parts []disputePart // filled from the events
 }
 
-// disputeSource names members of a type of events. A row is the label and the path of the member,
+// disputeSource lists members of one type of event. A row has a label and the path of the member,
 // with dots between the names.
 type disputeSource struct {
 	eventType string
 	rows      [][2]string
 }
 
-// disputePart is an event in a stage.
+// disputePart is an event shown in a stage.
 type disputePart struct {
 	Type, ID, Stream, At, Hash string
 	Version, Position          int64
 	Rows                       [][2]string
 }
 
-// disputeStages are the steps of a purchase, in their order. Of a decision they tell what the
-// organization's agent asked and reported; of a payment what this service offered, took and
-// answered.
+// disputeStages lists the steps of a purchase in order. For a decision they show what the
+// organization's agent requested and reported; for a payment, what this service offered, received
+// and answered.
 func disputeStages() []disputeStage {
 	claimed, decided, received := events.TypePaymentClaimed, events.TypeDecisionRecorded, events.TypeReceiptRecorded
 	return []disputeStage{
@@ -74,18 +74,18 @@ func disputeStages() []disputeStage {
 	}
 }
 
-// sent has the members whose text an agent or a member wrote.
+// sent contains the members whose text an agent or a member of the organization wrote.
 var sent = map[string]bool{"record.intent": true, "record.subject.agentId": true, "record.subject.runId": true, "record.subject.purpose": true, "record.findings": true,
 	"record.reason": true, "record.settlementId": true, "payload": true, "identifier": true}
 
-// disputing is the page about a purchase. It shows of each event what a person needs to follow
-// the purchase.
+// disputing writes the page about a purchase. For each event it shows the members that a reader
+// needs to follow the purchase.
 type disputing struct {
 	to     io.Writer
 	stages []disputeStage
 }
 
-// Add shows an event in each stage that it tells of.
+// Add adds an event to each stage in which it is shown.
 func (d *disputing) Add(e forms.Event) error {
 	for i := range d.stages {
 		for _, source := range d.stages[i].of {
@@ -120,8 +120,9 @@ func (d *disputing) Close(m bundle.Manifest) error {
 
 const exactTime = "2006-01-02T15:04:05.000000Z"
 
-// memberText returns a member of a canonical text as it is printed: a string without its quotes,
-// and nothing for null. A commitment is left where the bundle does not show a personal member.
+// memberText returns a member of a canonical text for display: a string without its quotes, and an
+// empty text for null. If the bundle does not show a personal member, the text has a commitment,
+// and memberText says so.
 func memberText(text []byte, path string) string {
 	names := strings.Split(path, ".")
 	start, end, found := canon.Find(text, names...)
@@ -138,7 +139,7 @@ func memberText(text []byte, path string) string {
 		return string(value)
 	}
 	var said string
-	_ = json.Unmarshal(value, &said) // it is a string
+	_ = json.Unmarshal(value, &said) // cannot fail: it is a string
 	if seconds, err := strconv.ParseInt(said, 10, 64); err == nil && strings.HasPrefix(names[len(names)-1], "valid") {
 		return said + " (" + time.Unix(seconds, 0).UTC().Format(time.RFC3339) + ")"
 	}

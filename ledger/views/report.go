@@ -10,7 +10,7 @@ import (
 	"github.com/countersign/countersign/ledger/forms"
 )
 
-// reporting counts what the report shows, and keeps the first and the last event.
+// reporting writes the report. It counts events, and keeps the first and the last one.
 type reporting struct {
 	to            io.Writer
 	types, totals map[string]int64
@@ -48,7 +48,7 @@ func (r *reporting) Close(m bundle.Manifest) error {
 	return report.Execute(r.to, map[string]any{"M": m, "Types": r.types, "Totals": r.totals, "Last": m.FirstSequence + m.Count - 1, "Day": period(m), "Shown": shown})
 }
 
-// period says in words which period the filters of an export select.
+// period describes the period of an export's filters in words.
 func period(m bundle.Manifest) string {
 	if m.Filters.From == "" && m.Filters.To == "" {
 		return "from the first event on"
@@ -56,7 +56,7 @@ func period(m bundle.Manifest) string {
 	return "from " + timeOr(m.Filters.From, "the first event") + " to " + timeOr(m.Filters.To, "the last event")
 }
 
-// timeOr returns a time of a filter in words, or otherwise if the filter is not set.
+// timeOr formats the time of a filter, or returns otherwise if the filter is not set.
 func timeOr(text, otherwise string) string {
 	if text == "" {
 		return otherwise
@@ -67,12 +67,12 @@ func timeOr(text, otherwise string) string {
 	return text
 }
 
-// pageStyle is the style of the report and of the page about a statement.
+// pageStyle is the style sheet of the report and of the page about a statement.
 const pageStyle = `<style>body{font:11pt/1.5 serif;max-width:46em;margin:2em auto;padding:0 1em;color:#111}h1{font-size:1.6em}h2{font-size:1.15em;margin-top:1.6em;border-bottom:1px solid #999}
 table{border-collapse:collapse;width:100%}td,th{text-align:left;border-bottom:1px solid #ddd;padding:.2em .6em .2em 0;vertical-align:top}code{font-size:.9em;overflow-wrap:anywhere}@media print{body{margin:0}}</style>`
 
-// report is a page that an auditor reads and prints. It is derived: its numbers can be counted
-// again from events.jsonl.
+// report is a page for auditors to read and print. It is derived: its numbers can be counted again
+// from events.jsonl.
 var report = template.Must(template.New("report").Parse(`<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Export {{.M.ExportID}}</title>
 ` + pageStyle + `

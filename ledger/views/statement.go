@@ -8,8 +8,8 @@ import (
 	"github.com/countersign/countersign/ledger/forms"
 )
 
-// stating is the page about a statement. All its figures are in the manifest, where verifiers
-// count them again.
+// stating writes the page about a statement. All its figures are in the manifest, and verifiers
+// recount them.
 type stating struct{ to io.Writer }
 
 // Add implements view.

@@ -16,28 +16,28 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// tables are the views for spreadsheets: decisions.csv, receipts.csv and population.csv.
+// tables writes the files for spreadsheets: decisions.csv, receipts.csv and population.csv.
 type tables struct {
 	decisions, receipts *csv.Writer
 	population          io.Writer
 	days                map[day]*span
 }
 
-// day holds the cells by which population.csv counts: each day and result has a row.
+// day is the key of a row in population.csv, which counts events by day and result.
 type day struct{ day, protocol, decision, outcome, conformance string }
 
-// span is the number of the events of a row, and the sequences of the first and the last.
+// span is the number of events of a row, with the sequence numbers of the first and the last.
 type span struct{ count, first, last int64 }
 
 func newTables(create func(name string) io.Writer) *tables {
 	t := &tables{csv.NewWriter(create("decisions.csv")), csv.NewWriter(create("receipts.csv")), create("population.csv"), map[day]*span{}}
-	// An error of a csv.Writer is returned by its method Error.
+	// Write errors are returned later by the writer's method Error.
 	_ = t.decisions.Write([]string{"sequence", "recordedAt", "decisionId", "protocol", "decision", "policyId", "policyVersion", "runId", "agentId", "ruleIds", "requestedBy"})
 	_ = t.receipts.Write([]string{"sequence", "recordedAt", "receiptId", "decisionId", "protocol", "decision", "outcome", "conformance", "ruleIds", "submittedBy"})
 	return t
 }
 
-// cells keeps a spreadsheet from taking a text for a formula.
+// cells quotes texts that a spreadsheet would interpret as a formula.
 func cells(texts ...string) []string {
 	for i, text := range texts {
 		if strings.IndexAny(text, "=+-@\t\r") == 0 {
@@ -71,7 +71,7 @@ func (t *tables) count(sequence int64, d day) {
 	s.count, s.last = s.count+1, sequence
 }
 
-// Close implements view. The counts of days need all events.
+// Close implements view. It writes the counts of days, which need all events.
 func (t *tables) Close(bundle.Manifest) error {
 	table := csv.NewWriter(t.population)
 	err := table.Write([]string{"day", "protocol", "decision", "outcome", "conformance", "count", "firstSequence", "lastSequence"})

@@ -1,19 +1,19 @@
-// Package views makes tables, streams and a report from the events of a bundle, for people and
-// for tools that read no bundle. An export contains some of them for convenience; the receiver
-// of a bundle makes the same ones, byte for byte, from events that the receiver has verified.
-// No view needs a key.
+// Package views creates tables, streams and pages from the events of a bundle, for people and for
+// tools that cannot read bundles. An export contains some of them for convenience. The recipient
+// of a bundle can create the same files, byte for byte, from verified events. No view needs a
+// signing key.
 //
 //	csv          decisions.csv, receipts.csv, population.csv
-//	cloudevents  cloudevents.jsonl, a CloudEvent a line
-//	ocsf         ocsf.jsonl, an OCSF event of the class API Activity a line
+//	cloudevents  cloudevents.jsonl, one CloudEvent per line
+//	ocsf         ocsf.jsonl, one OCSF event of the class API Activity per line
 //	report       report.html, a page for people
-//	statement    statement.html, a page, of an export with a statement
-//	dispute      dispute.html, a page, of a dispute pack, which has no other view
+//	statement    statement.html, a page, only for an export with a statement
+//	dispute      dispute.html, a page, only for a dispute pack, which has no other view
 //
-// The receiver alone makes these. Those of proofs need the checkpoint keys that the receiver
-// trusts:
+// Exports do not contain the following views; only the recipient creates them. Views of proofs
+// need the checkpoint keys that the recipient trusts:
 //
-//	dsse         dsse.jsonl, a DSSE envelope a line
+//	dsse         dsse.jsonl, one DSSE envelope per line
 //	tlog-proof   tlog-policy.txt, and POSITION.tlog-proof for each event with a proof
 //	cose         POSITION.cose, a receipt for each event with a proof
 package views
@@ -38,13 +38,13 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// view is a file, or several, that is made of events.
+// view writes one or several files from events.
 type view interface {
 	Add(forms.Event) error
 	Close(bundle.Manifest) error
 }
 
-// makers has the constructor of each view.
+// makers maps the name of each view to its constructor.
 var makers = map[string]func(*Set) (view, error){
 	"csv": func(s *Set) (view, error) { return newTables(s.file), nil },
 	"cloudevents": func(s *Set) (view, error) {
@@ -87,7 +87,7 @@ var makers = map[string]func(*Set) (view, error){
 
 var errNoProofs = errors.New("forms of proofs need the checkpoint keys that you trust (--keys), and an export that a checkpoint covers")
 
-// Exported names the views that an export contains.
+// Exported names the views that an export with this manifest contains.
 func Exported(m bundle.Manifest) []string {
 	names := []string{"cloudevents", "csv", "ocsf", "report"}
 	switch {
@@ -99,15 +99,15 @@ func Exported(m bundle.Manifest) []string {
 	return names
 }
 
-// Names returns the names of the views that can be made of every export.
+// Names lists the views that can be created from every export.
 func Names() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(makers)), func(name string) bool { return name == "dispute" || name == "statement" })
 }
 
-// OfProofs says whether a view is made of proofs, and so needs keys.
+// OfProofs reports whether a view consists of proofs, so that it needs keys.
 func OfProofs(name string) bool { return name == "tlog-proof" || name == "cose" }
 
-// proofs is a view with a file for each event that has a proof.
+// proofs writes a file for each event that has a proof.
 type proofs struct {
 	set  *Set
 	ext  string
@@ -129,7 +129,7 @@ func (p proofs) Add(e forms.Event) error {
 // Close implements view.
 func (proofs) Close(bundle.Manifest) error { return nil }
 
-// lines is a view with a line of canonical JSON for each event that has one.
+// lines writes a line of canonical JSON for each event for which form returns true.
 type lines struct {
 	to   io.Writer
 	form func(forms.Event) (line any, ok bool)
@@ -152,25 +152,25 @@ func (l lines) Add(e forms.Event) error {
 // Close implements view.
 func (lines) Close(bundle.Manifest) error { return nil }
 
-// Source holds the data that views are made of, in addition to events.
+// Source contains the data, besides events, that views need.
 type Source struct {
-	Origin string              // of the ledger
-	Note   []byte              // the checkpoint that the proofs end at; nil: there is none
-	Keys   []ed25519.PublicKey // of checkpoints, which the receiver trusts
+	Origin string              // origin of the ledger
+	Note   []byte              // checkpoint to which the proofs lead; nil if there is none
+	Keys   []ed25519.PublicKey // checkpoint keys that the recipient trusts
 }
 
 func (s Source) canProve() bool { return len(s.Keys) > 0 && s.Note != nil }
 
-// Set is a set of views that are being made.
+// Set is a set of views that are being written.
 type Set struct {
 	Source
 	create func(name string) (io.WriteCloser, error)
 	views  []view
 	files  []io.WriteCloser
-	failed error // of create
+	failed error // errors of create
 }
 
-// New begins the named views. create makes a file.
+// New starts the named views. create creates a file.
 func New(from Source, names []string, create func(name string) (io.WriteCloser, error)) (*Set, error) {
 	s := &Set{Source: from, create: create}
 	for _, name := range names {
@@ -187,7 +187,7 @@ func New(from Source, names []string, create func(name string) (io.WriteCloser, 
 	return s, nil
 }
 
-// file creates a file that Close closes.
+// file creates a file that Close will close.
 func (s *Set) file(name string) io.Writer {
 	file, err := s.create(name)
 	if err != nil {
@@ -198,7 +198,7 @@ func (s *Set) file(name string) io.Writer {
 	return file
 }
 
-// put writes a whole file.
+// put writes a complete file.
 func (s *Set) put(name string, text []byte) error {
 	file, err := s.create(name)
 	if err != nil {
@@ -208,7 +208,7 @@ func (s *Set) put(name string, text []byte) error {
 	return errors.Join(err, file.Close())
 }
 
-// Add adds an event whose payload the bundle shows, and the openings that the bundle has of it.
+// Add adds an event whose payload the bundle shows, with its openings in the bundle.
 func (s *Set) Add(e bundle.Shows) error {
 	opened, err := forms.NewEvent(s.Origin, e)
 	if err != nil {
@@ -222,7 +222,7 @@ func (s *Set) Add(e bundle.Shows) error {
 	return nil
 }
 
-// Close ends the views.
+// Close completes the views and closes their files.
 func (s *Set) Close(m bundle.Manifest) (err error) {
 	for _, v := range s.views {
 		err = errors.Join(err, v.Close(m))
@@ -237,8 +237,8 @@ func (s *Set) closeFiles() (err error) {
 	return err
 }
 
-// Make makes views from a bundle. It does not verify the bundle. keys are those that the
-// receiver trusts for checkpoints.
+// Make creates views from a bundle, which it does not verify. keys are the checkpoint keys that
+// the recipient trusts.
 func Make(ctx context.Context, b *bundle.Bundle, keys []ed25519.PublicKey, names []string, create func(name string) (io.WriteCloser, error)) error {
 	m, err := b.Manifest()
 	if err != nil {
@@ -263,9 +263,9 @@ func Make(ctx context.Context, b *bundle.Bundle, keys []ed25519.PublicKey, names
 	return s.Close(m)
 }
 
-// Different returns the names of the files in the folder views of a bundle that differ from the
-// files that this program makes from the events: with another text, missing, or unknown. A program
-// of another version may have made other views: the member generator of the manifest names it.
+// Different returns the files in the bundle's folder views that differ from those that this
+// program creates from the events: other content, missing or unknown. Another version of the
+// program may create other views; the member generator of the manifest names the version.
 func Different(ctx context.Context, b *bundle.Bundle) ([]string, error) {
 	m, err := b.Manifest()
 	if err != nil {
@@ -293,7 +293,7 @@ func Different(ctx context.Context, b *bundle.Bundle) ([]string, error) {
 	return different, nil
 }
 
-// sum is a file of which only the hash is kept.
+// sum is a file that keeps only the hash of its content.
 type sum struct{ hash.Hash }
 
 // Close implements io.Closer.

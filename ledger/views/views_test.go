@@ -39,9 +39,9 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// draw writes a bundle with an event of every type that is numbered in a series, with every
-// outcome, and one event of each other type. The first decision has an opening for its agent,
-// the second one has none. Signatures of the manifest are not of interest here.
+// draw writes a bundle with events of every numbered type and outcome, and one event of each other
+// type. The first decision has an opening for its agent, the second one has none. The manifest is
+// not signed.
 func draw(t *testing.T) (folder string) {
 	t.Helper()
 	var lines []ledger.Line
@@ -182,7 +182,7 @@ func TestEveryLineIsOCSF(t *testing.T) {
 	}
 }
 
-// Every signed record of a bundle is an envelope whose signature holds, also where a personal
+// Every signed record of a bundle gives an envelope with a valid signature, even if a personal
 // member is not shown.
 func TestEveryRecordIsADSSEEnvelope(t *testing.T) {
 	list := linesOf(makeAll(t, draw(t), []string{"dsse"})["dsse.jsonl"])
@@ -208,7 +208,7 @@ func TestEveryRecordIsADSSEEnvelope(t *testing.T) {
 	}
 }
 
-// The tables have the members that the bundle shows, and no formula of a spreadsheet.
+// The tables contain the members that the bundle shows, and no cell is a formula.
 func TestTables(t *testing.T) {
 	made := makeAll(t, draw(t), []string{"csv", "report"})
 	rows := must(csv.NewReader(bytes.NewReader(made["decisions.csv"])).ReadAll())
@@ -227,8 +227,8 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestPrintOfAReport holds that the report has exact times with their zone, whole ids and hashes and
-// the organization, and that no page of an export has anything to press.
+// TestPrintOfAReport checks that the report has exact times with their zone, complete ids and hashes
+// and the organization, and that no page of an export has a control.
 func TestPrintOfAReport(t *testing.T) {
 	folder := draw(t)
 	b := must(bundle.Open(t.Context(), folder, nil))
@@ -251,7 +251,7 @@ func TestPrintOfAReport(t *testing.T) {
 	}
 }
 
-// A CloudEvent of an export is the one that a sink publishes.
+// The CloudEvent in an export is the same as the one that a sink publishes.
 func TestCloudEventsAreThoseOfASink(t *testing.T) {
 	folder := draw(t)
 	list := linesOf(makeAll(t, folder, []string{"cloudevents"})["cloudevents.jsonl"])
@@ -272,7 +272,7 @@ func TestCloudEventsAreThoseOfASink(t *testing.T) {
 	}
 }
 
-// A view that was changed, taken away or added differs from what the events say.
+// A view that was changed, removed or added is reported.
 func TestAViewThatDiffersIsNamed(t *testing.T) {
 	for _, c := range []struct {
 		change func(m *bundle.Manifest)
@@ -296,7 +296,7 @@ func TestAViewThatDiffersIsNamed(t *testing.T) {
 	}
 }
 
-// closing counts files that are not closed.
+// closing counts the files that are still open.
 type closing struct {
 	io.Writer
 	open *int
@@ -304,7 +304,7 @@ type closing struct {
 
 func (c closing) Close() error { *c.open--; return nil }
 
-// Views that cannot be begun leave no file open: of an unknown name, and of proofs without keys.
+// If New fails, for an unknown view or for proofs without keys, it leaves no file open.
 func TestViewsThatCannotBeginCloseTheirFiles(t *testing.T) {
 	for _, name := range []string{"unknown", "cose"} {
 		open, made := 0, 0

@@ -1,6 +1,6 @@
--- Events that tell who had access to an organization and its records: members,
--- tokens, policies, webhooks, exports, verifications, erasures and openings of
--- personal data. What is shown of one is read from its event.
+-- Events about access to an organization and its records: members, tokens,
+-- policies, webhooks, exports, verifications, erasures, and displays of personal
+-- data. The details of an entry are read from its event.
 create table access (
     tenant      text collate "C" not null,
     sequence    bigint not null,

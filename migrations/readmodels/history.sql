@@ -1,7 +1,7 @@
--- Decisions and receipts of organizations, as the history lists them. item is of
--- a receipt the canonical JSON that is served, without its alerts: those come
--- later, when another receipt names the same settlement. What is served of a
--- decision is read from its event.
+-- Decisions and receipts of organizations, for the history. For a receipt, item is
+-- the canonical JSON of the answer without its alerts, which are added later, when
+-- another receipt names the same settlement. For a decision, item is null, and the
+-- answer is read from its event.
 create table history (
     tenant        text collate "C" not null,
     sequence      bigint not null,
@@ -10,7 +10,7 @@ create table history (
     receipt_id    text collate "C",
     actor         text collate "C" not null,
     decision      text collate "C" not null,
-    verdict       text collate "C", -- of a person about the decision
+    verdict       text collate "C", -- verdict of a person about the decision
     settlement_id text collate "C",
     alerts        text[] not null default '{}',
     item          text,

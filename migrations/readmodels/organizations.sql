@@ -1,5 +1,5 @@
--- The organizations of each member, for the page after sign-in. What the
--- member may do there is read from the ledger.
+-- The organizations of each member, for the page after sign-in. The rights of a
+-- member are read from the ledger and never from here.
 create table organizations (
     org_id text collate "C" primary key,
     name   text not null,

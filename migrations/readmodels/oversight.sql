@@ -1,8 +1,8 @@
--- Decisions that needed a person's review, and what became of them. Times are
--- microseconds since 1970, of the events.
+-- Decisions that needed a person's review, with verdict and receipt. Times are those
+-- of the events, in microseconds since 1970.
 create table oversight (
     tenant      text collate "C" not null,
-    sequence    bigint not null, -- of the decision
+    sequence    bigint not null, -- sequence of the decision
     decision_id text collate "C" not null,
     asked_us    bigint not null,
     verdict     text collate "C",

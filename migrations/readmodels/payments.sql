@@ -1,5 +1,5 @@
--- Payments over x402, by what they have come to: what is open is to be settled,
--- and an operator looks at the rest.
+-- Payments over x402 and their state. The service settles the open ones (claimed,
+-- unknown); operators list the others.
 create table payments (
     payment_id  text collate "C" primary key,
     state       text collate "C" not null check (state in ('claimed', 'unknown', 'settled', 'refused')),

@@ -1,7 +1,7 @@
--- What agents of an organization asked for on each day (UTC) of the decision, and
--- what their receipts report. agent is the data key of the agent's name, or empty
--- for a decision that names none; the name itself is encrypted. target is the host
--- that is paid (x402), or the server and the tool that is called (mcp).
+-- Numbers and amounts of an organization's decisions and receipts, by the day (UTC)
+-- of the decision. agent is the id of the data key of the agent's name, which itself
+-- is encrypted; it is empty if the decision names no agent. target is the paid host
+-- (x402), or the server and the called tool (mcp).
 create table spend (
     tenant      text collate "C" not null,
     day         date not null,
@@ -14,7 +14,7 @@ create table spend (
     reviewed    bigint not null,
     violations  bigint not null, -- receipts that contradict their decision
     allowed_usd numeric not null,
-    spent_usd   numeric not null, -- as receipts of fulfilled actions report
+    spent_usd   numeric not null, -- sum over receipts of fulfilled actions
     newest      bigint not null, -- sequence of the newest decision
     primary key (tenant, day, actor, agent, protocol, target)
 );
@@ -22,8 +22,8 @@ create table spend (
 create index spend_agent on spend (tenant, agent, day);
 create index spend_target on spend (tenant, target, day);
 
--- How often each rule found something on each day. A decision counts once for each
--- rule, however many findings of the rule it has.
+-- Number of decisions in which each rule had findings, by day. A decision counts
+-- once for each rule, even if it has several findings of that rule.
 create table noise (
     tenant   text collate "C" not null,
     day      date not null,

@@ -1,5 +1,5 @@
--- Workflow status records, as the status endpoint answers them. Rows past
--- expires_at are not shown any more and swept a day later; the events stay.
+-- Workflow status records, as the status endpoint returns them. Rows after
+-- expires_at are no longer shown, and deleted a day later; the events stay.
 create table workflow_status (
     workflow_id text collate "C" primary key,
     record      text not null,

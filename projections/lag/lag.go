@@ -1,5 +1,5 @@
-// Package lag exports metrics of how far read models and sinks are behind the ledger. The
-// service and the program that feeds brokers use the same names, so that one alert rule covers
+// Package lag exports Prometheus metrics about how far read models and sinks are behind the
+// ledger. The service and the fanout program use the same names, so that one alert rule covers
 // both.
 package lag
 
@@ -23,8 +23,7 @@ type Collector struct{ Projections *projections.Projections }
 // Describe implements prometheus.Collector.
 func (Collector) Describe(ch chan<- *prometheus.Desc) { ch <- behind; ch <- parked }
 
-// Collect implements prometheus.Collector. It collects nothing while the database cannot be
-// reached.
+// Collect implements prometheus.Collector. It collects nothing while the database is unreachable.
 func (c Collector) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()

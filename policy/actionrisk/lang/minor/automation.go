@@ -11,8 +11,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
 
-// runNft judges the lines of an nftables rule set. If the text also drops or rejects packets, it
-// is an ordinary reload, and its "flush" lines are ignored.
+// runNft judges the lines of an nftables rule set that flush, delete or destroy rules. If the text
+// also drops or rejects packets, it is an ordinary reload, and its "flush" lines are ignored.
 func runNft(sh *interp.Process) {
 	reload := strings.Contains(sh.Src.Text, "drop") || strings.Contains(sh.Src.Text, "reject")
 	sh.Env.EachLine(sh.Src.Text, ";\n", func(from, to int) {

@@ -11,7 +11,7 @@ import (
 const sqlHole = "dynamic_name"
 
 // nested judges SQL in a literal of the tokens [i,end). It reports whether the text is SQL that it
-// understands.
+// understands, or is too large to read.
 func (p *parser) nested(text, via string, i, end int) bool {
 	if *p.left -= len(text); p.nesting >= MaxSQLNesting || *p.left < 0 {
 		p.out.TooDeep = true

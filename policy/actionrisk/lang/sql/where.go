@@ -26,7 +26,8 @@ func (t Truth) Not() Truth {
 }
 
 // whereShape judges the WHERE clause of the statement [lo,hi): "unbounded" if there is none,
-// "tautology" if it selects all rows, and "scoped" otherwise.
+// "tautology" if it selects all rows, and "scoped" otherwise. A LIMIT of at most 100 rows also
+// makes the statement scoped, except in a loop.
 func (p *parser) whereShape(lo, hi int, target string) string {
 	depth := p.toks[lo].depth
 	if n := p.limit(lo, hi, depth); n >= 0 && n <= 100 && !p.loop {

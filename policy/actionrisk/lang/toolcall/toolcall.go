@@ -272,7 +272,7 @@ func toolNameOf(n *tree.Node) string {
 }
 
 // besides returns the arguments of a tool together with two kinds of members next to them in the
-// call: file names, and the number of repetitions.
+// call: file names, and how many times or how often the call is repeated.
 func besides(n, args *tree.Node) *tree.Node {
 	if args.Kind != '{' {
 		return args

@@ -312,7 +312,7 @@ func credentialFile(p, lower string) bool {
 	return strings.HasPrefix(p, "/proc/") && strings.HasSuffix(p, "/environ") || (folder == "secrets" || folder == ".secrets") && (path.Ext(lower) == "" || secretExtensions.Has(path.Ext(lower)))
 }
 
-// credentialName reports whether files with a name (in lower case) contain secrets.
+// credentialName reports whether files with this name (in lower case) contain secrets.
 func credentialName(lower string) bool {
 	switch {
 	case credentialNames.Has(lower), scan.HasAnyPrefix(lower, ".env.", "id_rsa", "id_ed25519"), strings.HasSuffix(lower, ".kubeconfig"):

@@ -143,8 +143,8 @@ func (t *VerbTable) withMoney(class string, words []string, verb int) (is string
 	return "", false
 }
 
-// SaysSum reports whether the arguments of a tool confirm that it moves money. This is needed for
-// verbs that can also mean something else.
+// SaysSum reports whether the arguments of a tool confirm that it moves money. This matters if the
+// verb in its name can also mean something else; for other tools SaysSum returns true.
 func SaysSum(name string, args *tree.Node) bool {
 	words := ToolWords(name)
 	t := Verbs()

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// ScoreInput is an action with the members that every service with an envelope accepts.
+// ScoreInput is an action with the members that most services accept, such as a reference.
 type ScoreInput struct {
 	act.Action
 	policy.Common

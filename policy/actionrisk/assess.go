@@ -52,7 +52,7 @@ var current = sync.OnceValue(func() *Edition {
 	return &Edition{facts.Tables(), front}
 })
 
-// At returns the rule set with a version: that of this program, or a released one whose tables are
+// At returns the rule set of a version: that of this program, or a released one whose tables are
 // in the source tree. The code changes after a release, but the tables of a released rule set do
 // not. TestReleasedRuleSetsAnswerAsTheyDid compares its verdicts with those of its release
 // (testdata/past). A rule set whose verdicts can no longer be reproduced is removed. Loading a
@@ -82,8 +82,8 @@ func at(shelf rules.Shelf, version string) (*Edition, error) {
 // gets a verdict.
 func Assess(a Action) Assessment { return current().Assess(a) }
 
-// Surroundings is what the caller knows about the machine. The engine itself reads nothing from
-// it.
+// Surroundings is what the caller knows about the machine. The engine reads nothing from the
+// machine.
 type Surroundings struct {
 	Files map[string]string // contents of files that run, by their paths in Trace.Wanted
 }

@@ -119,7 +119,7 @@ func TestCarriers(t *testing.T) {
 	}
 }
 
-// TestMentions checks that a mention is at most medium.
+// TestMentions checks that a command which only mentions a dangerous one has at most medium risk.
 func TestMentions(t *testing.T) {
 	for _, seed := range mustStop {
 		for name, mention := range mentions {

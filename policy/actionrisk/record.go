@@ -86,8 +86,8 @@ func summarize(r *facts.Rule) Summary {
 	return Summary{r.ID, r.Level.String(), r.Category, r.Title, r.Retired}
 }
 
-// RecordOf returns the page of the rule with an id, and whether there is one. It judges the rule's
-// examples again, at about ten microseconds each.
+// RecordOf returns the page of the rule that has this id, and whether there is one. It judges the
+// rule's examples again, at about ten microseconds each.
 func RecordOf(id string) (Record, bool) {
 	r := facts.Tables().Rule(id)
 	if r == nil {
@@ -169,7 +169,7 @@ func why(r *facts.Rule) string {
 	return undo + ", so " + end
 }
 
-// Detail returns the description of the effect if that says more than the title, otherwise "".
+// Detail returns the description of the effect if that contains more than the title, otherwise "".
 func (r Record) Detail() string {
 	if strings.EqualFold(r.Catches, r.Title) {
 		return ""

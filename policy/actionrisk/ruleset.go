@@ -9,7 +9,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// RulesetText returns the rule set with a version: that of this program, or a released one whose
+// RulesetText returns the rule set of a version: that of this program, or a released one whose
 // tables are in the source tree. The text is canonical JSON, an object with each table under its
 // name. Its SHA-256 is the hash in the verdicts. safer.json is not part of it, because its advice
 // is not part of a verdict. This takes some milliseconds.

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// ScoreInput is an action with the members that every service with an envelope accepts.
+// ScoreInput is an action with the members that most services accept, such as a reference.
 type ScoreInput struct {
 	act.Action
 	policy.Common
@@ -81,12 +81,12 @@ func coverageNotes() []policy.Rule {
 	return []policy.Rule{
 		{ID: "gate.read-only", Example: `{"command":"git status","environment":null}`,
 			Catches: "every part of the action is known to change nothing",
-			Why:     "low risk by proof is more than low risk because nothing was found",
-			Instead: "go on"},
+			Why:     "this proof is stronger than a low risk because no rule matched",
+			Instead: "run the action"},
 		{ID: "gate.unmatched", Example: `{"command":"frobnicate --all","environment":null}`,
 			Catches: "no rule matched, and the action is not proven read-only",
-			Why:     "no table says what such a command does",
-			Instead: "send failClosedOnUnmatched, so that a person is asked"},
+			Why:     "no table describes the effects of such a command",
+			Instead: "send failClosedOnUnmatched, so that the action requires approval"},
 	}
 }
 

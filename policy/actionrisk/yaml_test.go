@@ -12,7 +12,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
-// shownNode returns a tree on one line.
+// shownNode returns a tree as text on one line.
 func shownNode(n *tree.Node) string {
 	if n == nil {
 		return "nil"

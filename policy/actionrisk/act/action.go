@@ -1,6 +1,6 @@
 // Package act defines the types that all parts of the engine share: the action to judge, and the
-// words, texts and calls found in it with their ranges in the command. It knows no language and no
-// rule.
+// words, texts and calls found in it with their ranges in the command. Nothing in it depends on a
+// language or a rule.
 package act
 
 // Action is one proposed action with the caller's statements about it: the twelve members of a

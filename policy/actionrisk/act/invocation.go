@@ -84,8 +84,8 @@ func (o *Option) off() bool {
 	return o.Given && o.Value.Text == "false" && len(o.Name) > 2
 }
 
-// Option returns the option with a name ("-f", "--force") or with a name and value
-// ("--dry-run=client").
+// Option returns the option that was given with this name ("-f", "--force"). A name may also have
+// a value ("--dry-run=client"), which the option must then have.
 func (v *Invocation) Option(name string) (*Option, bool) {
 	for i := range v.Opts {
 		o := &v.Opts[i]

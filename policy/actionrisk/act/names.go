@@ -28,12 +28,12 @@ func WindowsShell(exe string) string {
 }
 
 // LooksShell reports whether a text in another language contains shell syntax that would run if
-// somebody pasted the text into a shell.
+// the text were pasted into a shell.
 func LooksShell(text string) bool {
 	return strings.Contains(text, "$(") || strings.ContainsRune(text, '`') && !strings.ContainsAny(text, ";") ||
 		strings.Contains(text, "&&") || strings.Contains(text, "||") && !strings.Contains(text, "'||'")
 }
 
-// KindTool is the kind of items that are tool calls. Their name is the effect that the tool's name
-// suggests: destructive, money, write, read, shell, sql or unknown.
+// KindTool is the kind of an item that is a tool call. The item's name is the effect that the
+// tool's name suggests: destructive, money, write, read, shell, sql or unknown.
 const KindTool = "tool"

@@ -89,8 +89,8 @@ const (
 // Item is one thing that the rules judge.
 type Item struct {
 	Kind     string   // KindExe, KindRedir, "sql", "call", "pay", KindTool …
-	Name     string   // name that rules match against their exe member
-	Tags     []string // for items without an invocation: tags that sub, any, all and none match
+	Name     string   // name; the member exe of a rule matches it
+	Tags     []string // for items without an invocation: tags that the members sub, any, all and none of a rule match
 	Inv      *Invocation
 	Src      *Source
 	From, To int // range in Src.Text
@@ -153,6 +153,6 @@ func RemotePath(t string) bool {
 	return i > 1 && strings.IndexByte(t[:i], '/') < 0 && t[0] != '.' && t[0] != '~'
 }
 
-// KindMoney is the kind of items that are effects on money, keys and contracts. Their name is the
-// id of the rule for this effect.
+// KindMoney is the kind of an item that is an effect on money, keys or contracts. The item's name
+// is the id of the rule for this effect.
 const KindMoney = "money"

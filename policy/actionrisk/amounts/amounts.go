@@ -186,7 +186,7 @@ func Scaled(value *big.Rat, decimals int) *big.Rat {
 	return new(big.Rat).Quo(value, new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(decimals)), nil)))
 }
 
-// AssetOf returns the asset with a name or contract address, or nil.
+// AssetOf returns the asset that has this name or contract address, or nil.
 func AssetOf(name string) *asset {
 	t := amounts()
 	name = strings.ToLower(strings.Trim(name, ".,;:()\"'"))
@@ -286,7 +286,7 @@ func IsUnlimitedWord(s string) bool {
 	return scan.HasAny(s, "maxuint256", "max_uint256", "uint256).max")
 }
 
-// IsZeroAddress reports whether an address is one that no key controls.
+// IsZeroAddress reports whether a text is the zero address or another one that no key controls.
 func IsZeroAddress(s string) bool {
 	s = strings.ToLower(strings.Trim(s, `"' ,.;`))
 	return len(s) == 42 && s[:2] == "0x" && strings.Trim(s[2:], "0") == "" || s == "0x000000000000000000000000000000000000dead" ||

@@ -130,8 +130,8 @@ func oddHost(url, host string) bool {
 		scan.HasAnySuffix(name, ".onion", ".ngrok.io", ".ngrok-free.app", ".ngrok.app", ".trycloudflare.com", ".loca.lt", ".serveo.net", ".requestbin.com", ".webhook.site", ".burpcollaborator.net", ".oast.pro", ".zip", ".mov")
 }
 
-// First words of sentences that move no money, of x402 commands that move no money, and of
-// sentences that pay.
+// stillWords are first words of sentences that move no money. stillX402 are subcommands of x402
+// that move no money. payWords are first words of sentences that pay.
 var (
 	stillWords = scan.SetOf("show print list check get use set add connect import call change remove upgrade raise ignore allow reveal tool mcp")
 	stillX402  = scan.SetOf("balance info inspect discover search list quote verify status config help bazaar schema check --version version probe details address addresses login logout auth whoami history receipts wallet doctor init pricing show receive networks serve server facilitator")

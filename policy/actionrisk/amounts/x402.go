@@ -58,7 +58,7 @@ func wayAmount(n *tree.Node, value string) Amount {
 	return a
 }
 
-// findString returns the first string member with a name, at any depth.
+// findString returns the first string member with this name, at any depth.
 func findString(n *tree.Node, name string, depth int) string {
 	if n == nil || depth > 8 {
 		return ""

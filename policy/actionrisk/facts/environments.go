@@ -39,6 +39,6 @@ func wordEnd(text string, i int) int {
 	return i
 }
 
-// LabelOptions are options whose value names the environment, host or database that a command acts
-// on.
+// LabelOptions are options whose value names where a command acts: an environment, a cluster, a
+// project, a host or a database.
 var LabelOptions = scan.SetOf("--context --kube-context -n --namespace --profile --project --stage -s --stack --env -e --environment --workspace -w -a --app --config --cluster --target --subscription -P --account -l --limit -i --inventory -var-file --var-file -chdir --db --database --dbname -d --host -h --org --space --branch")

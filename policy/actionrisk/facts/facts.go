@@ -246,7 +246,7 @@ func (c *Set) readGroups(read rules.TableReader) error {
 	return nil
 }
 
-// Rule returns the rule with an id, or nil if there is none.
+// Rule returns the rule that has this id, or nil.
 func (c *Set) Rule(id string) *Rule { return c.ByID.Get(id) }
 
 // In reports whether a name is in a group of groups.json. It is called about thirty times for each

@@ -42,8 +42,8 @@ func (c *Set) readFunctions(read rules.TableReader) error {
 	return nil
 }
 
-// TextFunction returns the function with a name in a language, or nil. The language "" means all
-// languages of lang/program.
+// TextFunction returns the function that has this name in a language, or nil. The language ""
+// means all languages of lang/program.
 func (c *Set) TextFunction(lang, name string) *TextFunction {
 	return c.Functions.Get(lang + " " + name)
 }

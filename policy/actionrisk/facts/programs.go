@@ -10,7 +10,7 @@ import (
 // Program is everything that the tables say about one program, merged from all rows that name it.
 // Each list is in the order of the table.
 type Program struct {
-	Options *Tool      // how its arguments are parsed; nil if no row says so
+	Options *Tool      // how its arguments are parsed; nil if no table describes that
 	Carries []*Wrapper // the commands and program texts that it runs
 	Effects []*effect  // files that it deletes, writes, reads or sends with uncommon options
 	Reads   []*Read    // files that it runs although its command line does not name them
@@ -48,7 +48,7 @@ func (c *Set) Program(name string) *Program {
 	return &unknown
 }
 
-// entry returns the program with a name, and adds it to the map if it is missing.
+// entry returns the program that has this name, and adds it to the map if it is missing.
 func entry(programs map[string]*Program, name string) *Program {
 	p := programs[name]
 	if p == nil {

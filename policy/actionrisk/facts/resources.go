@@ -100,7 +100,7 @@ func KindOf(name string) string {
 	return strings.ToLower(name)
 }
 
-// KindResource is the kind of items that are removed resources for which no command with the same
+// KindResource is the kind of an item that is a removed resource, if no command with the same
 // effect is known.
 const KindResource = "resource"
 

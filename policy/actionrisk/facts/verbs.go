@@ -134,7 +134,7 @@ func (t *VerbTable) withMoney(class string, words []string, verb int) (is string
 		return "money", true
 	case class == "write":
 	case words[verb] == "transfer" && Says(words, "gifts"):
-		return "destructive", true // it is given to somebody else
+		return "destructive", true // the object is given to another person
 	case t.Class.Get(words[len(words)-1]) == "read" && len(words) > verb+1:
 		return "read", true // for example charge_status or redeem_check
 	case plain && !Says(words[verb:verb+1], "sure-pays"):
@@ -143,8 +143,8 @@ func (t *VerbTable) withMoney(class string, words []string, verb int) (is string
 	return "", false
 }
 
-// SaysSum reports whether the arguments of a tool confirm that it moves money. This is needed for
-// verbs that can also mean something else.
+// SaysSum reports whether the arguments of a tool confirm that it moves money. This matters if the
+// verb in its name can also mean something else; for other tools SaysSum returns true.
 func SaysSum(name string, args *tree.Node) bool {
 	words := ToolWords(name)
 	t := Verbs()

@@ -1,6 +1,6 @@
 // Package interp has the state of one evaluation: the known files, variables, folders and names,
 // the findings, and the budget of steps. It also passes texts from any language to the front-end
-// of any other. It knows no language itself: package actionrisk fills the list of front-ends.
+// of any other. It depends on no language itself: package actionrisk fills the list of front-ends.
 package interp
 
 import (

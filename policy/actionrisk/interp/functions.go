@@ -7,8 +7,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// Apply calls the function with a name in a language. It returns false if the function is not in
-// the tables or the result is unknown.
+// Apply calls the function that has this name in a language. It returns false if the function is
+// not in the tables or the result is unknown.
 func (e *Env) Apply(lang, fn string, args ...string) (string, bool) {
 	f := e.TextFunction(lang, fn)
 	if f == nil {

@@ -182,8 +182,8 @@ func (e *Env) absoluteClass(p string) paths.Class {
 	return e.inside(p, paths.IsOutside)
 }
 
-// inside returns the class of a path relative to the working directory, if it is below that. For
-// another path it returns otherwise, unless the path is a repository's folder or a build output.
+// inside returns the class of a path below the working directory. Elsewhere it recognizes
+// repository folders and build outputs; for any other path it returns the argument otherwise.
 func (e *Env) inside(p string, otherwise paths.Class) paths.Class {
 	cwd := e.Context.Cwd
 	if cwd != "" && cwd[0] == '/' && cwd != "/" {

@@ -60,8 +60,7 @@ func (sh *Process) gone(r *facts.Resource, v *act.Invocation) {
 	sh.Env.Match(&it)
 }
 
-// PlaceOf returns the values of the options that name the environment, host or database on which a
-// command acts.
+// PlaceOf returns the values of the options that name where a command acts (facts.LabelOptions).
 func PlaceOf(v *act.Invocation) string {
 	var out []string
 	for i := range v.Opts {

@@ -9,8 +9,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/stores"
 )
 
-// kindSQL is the kind of items that are effects of database statements. Their name is the id of
-// the rule for the effect.
+// kindSQL is the kind of an item that is an effect of a database statement. The item's name is the
+// id of the rule for the effect.
 const kindSQL = "sql"
 
 // Statements judges the effects of a parsed database text, and runs the shell commands in it.

@@ -39,8 +39,9 @@ func ReadContext(a *act.Action) interp.Context {
 }
 
 // Adjust returns the level of a rule in this context. Production and a protected branch raise it;
-// development and a test network lower it. It never falls below medium or the rule's own level,
-// whichever is lower. With class "p" it never falls.
+// development and a test network lower it, but not below medium or the rule's own level, whichever
+// is lower. With class "p" they do not lower it. An effect that is undone at once, or whose object
+// can be recreated, is at most medium in any case.
 func Adjust(e *interp.Env, r *facts.Rule, it *act.Item) (act.Level, []act.Adjustment) {
 	level, floor := r.Level, min(r.Level, act.Medium)
 	if strings.Contains(r.Class, "p") {

@@ -53,7 +53,7 @@ func readRefspec(e *interp.Env, w act.Word) refspec {
 	return refspec{word: w, to: to, force: plus, deletes: colon && from == "", protected: protectedBranch(to)}
 }
 
-// is reports whether the refspec is of a kind.
+// is reports whether the refspec is of the given kind; see refspecIs.
 func (r *refspec) is(kind string) bool {
 	if r.headless {
 		return kind == "head"

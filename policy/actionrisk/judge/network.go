@@ -63,7 +63,7 @@ func programURL(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-// bodyText returns the word of a request body that holds a GraphQL mutation which deletes data,
+// bodyText returns the word of a request body that contains a GraphQL mutation which deletes data,
 // and false if there is none.
 func bodyText(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return option(it.Inv, func(o *act.Option) bool {
@@ -90,7 +90,7 @@ func uploads(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	})
 }
 
-// bodyIs reports whether the body in an option is of a kind.
+// bodyIs reports whether the body in an option is of the given kind; see uploads.
 func bodyIs(e *interp.Env, v *act.Invocation, o *act.Option, kind string) bool {
 	file := o.Name == "-T" || strings.HasSuffix(o.Name, "-file")
 	switch kind {
@@ -153,7 +153,8 @@ func mounted(o *act.Option) string {
 	return src
 }
 
-// The tests of find that select files by name, and those that select them by other properties.
+// findNames are the tests of find that select files by name. findPicks are those that select files
+// by other properties.
 var (
 	findNames = scan.SetOf("-name -iname -path -ipath -regex -wholename -iregex")
 	findPicks = scan.SetOf("-mtime -mmin -atime -ctime -size -newer -empty -xtype -perm -inum -cmin -older")

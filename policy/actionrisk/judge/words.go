@@ -184,7 +184,7 @@ func allOf(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-// aclIs reports whether an entry gives others, or the user nobody, the right to write.
+// aclIs reports whether an entry of an ACL gives others, or the user nobody, the right to write.
 func aclIs(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	for _, w := range it.Inv.Argv[1:] {
 		for entry := range strings.SplitSeq(w.Text, ",") {

@@ -117,7 +117,8 @@ var sourceNames = scan.SetOf("src lib app apps packages internal cmd pkg server 
 
 var rebuildableNames = scan.SetOf("node_modules bower_components dist build out target .next .nuxt .output .svelte-kit .turbo .parcel-cache .cache coverage .nyc_output htmlcov .coverage .pytest_cache .mypy_cache .ruff_cache .tox .nox .venv venv __pycache__ .gradle .terraform .serverless .angular .vite .eggs .ipynb_checkpoints DerivedData Pods .dart_tool .bundle tmp temp logs .tmp cmake-build-debug cmake-build-release bazel-bin bazel-out bazel-testlogs _build .stack-work dist-newstyle elm-stuff .expo storybook-static .docusaurus public/build site-packages .hypothesis Caches .yarn/cache .pnpm-store .vercel .wrangler test-results playwright-report .jest-cache .eslintcache .sass-cache obj artifacts npm-cache yarn-cache pnpm-cache INetCache CrashDumps .vs TestResults v3-cache plugins-cache")
 
-// Rebuildable reports whether a part of the path is a folder that a build creates.
+// Rebuildable reports whether a build or a package manager can create a path again, by the names of
+// the path's parts.
 func Rebuildable(p string) bool {
 	if packageCache(p) {
 		return true
@@ -312,7 +313,7 @@ func credentialFile(p, lower string) bool {
 	return strings.HasPrefix(p, "/proc/") && strings.HasSuffix(p, "/environ") || (folder == "secrets" || folder == ".secrets") && (path.Ext(lower) == "" || secretExtensions.Has(path.Ext(lower)))
 }
 
-// credentialName reports whether files with a name (in lower case) contain secrets.
+// credentialName reports whether files with this name (in lower case) contain secrets.
 func credentialName(lower string) bool {
 	switch {
 	case credentialNames.Has(lower), scan.HasAnyPrefix(lower, ".env.", "id_rsa", "id_ed25519"), strings.HasSuffix(lower, ".kubeconfig"):

@@ -139,8 +139,8 @@ func (n node) words() bool {
 	return n.text == "["
 }
 
-// tabs returns the indentation of a depth. The rows of a table, which is a list in an object,
-// have none.
+// tabs returns the indentation at a depth. The rows of a table, which is a list in an object, are
+// not indented.
 func tabs(depth int) string { return strings.Repeat("\t", max(0, depth-2)) }
 
 // value writes a value at a depth in the table. behind is the number of characters before the

@@ -115,8 +115,8 @@ func cut(args []string) (before, rest string, ok bool) {
 	return before, rest, err == nil && n >= 0 && n <= len(args[0])
 }
 
-// substring returns the characters of the first argument from the index in the second one: as many
-// as the third one says, or the rest.
+// substring returns the characters of the first argument from the index in the second one. The
+// third argument is their number; without it the rest is returned.
 func substring(args []string) (string, bool) {
 	_, rest, ok := cut(args)
 	if len(args) > 2 {

@@ -1,6 +1,6 @@
 // Package scan has what the parsers of all languages share: the limits of one evaluation, classes
-// of characters, functions on texts, sets of words, and characters that look like others. It knows
-// no language and no rule.
+// of characters, functions on texts, sets of words, and characters that look like others. It
+// depends on no language and no rule.
 package scan
 
 import "strings"

@@ -62,8 +62,8 @@ func Joins(previous, r rune, rest string) bool {
 }
 
 // MixedWord finds a word that mixes ASCII letters with look-alikes of another script. At the start
-// of the text, where the name of a program is, it also finds a word that has only look-alikes. A
-// word that contains any other letter of another script is not reported.
+// of the text, where the name of a program is, it also finds a word that has only look-alikes. It
+// ignores words in prose, and words that contain any other letter of another script.
 func MixedWord(text string) (from, to int, ok bool) {
 	for i, looks := 0, 0; i < len(text) && looks < MaxLooks; {
 		end, latin, alike, foreign := lettersAt(text, i)

@@ -6,8 +6,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// Texts that are written to a connection: commands of Redis, in its protocol or as lines, of
-// memcached, and HTTP requests.
+// This file recognizes texts that are written to a network connection: Redis commands (in its
+// protocol or as lines), memcached commands, and HTTP requests.
 
 // WireStrong are first words that only texts for a server have.
 var WireStrong = scan.SetOf("flushall flushdb flush_all slaveof replicaof")

@@ -268,7 +268,7 @@ func readTerms(c *money.Check, in Input) *terms {
 	b.coupon = money.Or(in.CouponRate, 0)
 	c.Between("/couponRate", b.coupon, 0, maxCoupon)
 	if f := b.frequency; f != 1 && f != 2 && f != 4 && f != 12 {
-		c.Refuse("invalid_enum", "/frequency", "frequency is not 1, 2, 4 or 12")
+		c.Refuse("invalid_enum", "/frequency", "frequency must be 1, 2, 4 or 12")
 	}
 	b.readDayCount(c, in)
 	last := money.Or(in.LastPeriod, "simple")
@@ -421,10 +421,10 @@ func (b *terms) couponDay(c *money.Check, path, text string, i int, last money.D
 		return day
 	}
 	if day >= b.maturity || !b.isCouponDate(day) {
-		c.Refuse("inconsistent_input", path, path[1:]+" is not a coupon date before maturityDate")
+		c.Refuse("inconsistent_input", path, path[1:]+" must be a coupon date before maturityDate")
 	}
 	if i > 0 && day <= last {
-		c.Refuse("inconsistent_input", path, path[1:]+" is not after the date before it")
+		c.Refuse("inconsistent_input", path, path[1:]+" must be after the date of the previous item")
 	}
 	return day
 }

@@ -178,7 +178,7 @@ func (l loan) apr(level float64) float64 {
 	}
 }
 
-// findings returns what is unusual about a loan.
+// findings returns the findings about unusual terms and results of a loan.
 func (l loan) findings(out *Loan, negative bool) []policy.Finding {
 	var f []policy.Finding
 	add := func(id, severity, path, message string) {

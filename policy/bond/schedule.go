@@ -279,6 +279,7 @@ func readTerms(c *money.Check, in Input) *terms {
 	if in.Redemption != nil && len(in.Amortization) > 0 {
 		c.Exclusive("/redemption", "amortization")
 	}
+	// A bond with a term in years has no dates, and nothing that depends on dates.
 	if in.YearsToMaturity != nil {
 		exclude(c, "yearsToMaturity", given{"/settlementDate", in.SettlementDate != nil}, given{"/maturityDate", in.MaturityDate != nil},
 			given{"/dayCount", in.DayCount != nil}, given{"/basis", in.Basis != nil},
@@ -288,6 +289,7 @@ func readTerms(c *money.Check, in Input) *terms {
 		c.Above("/yearsToMaturity", b.years, 0, maxYears)
 		return b
 	}
+	// A bond with dates needs both. The irregular periods and the schedules depend on them.
 	if in.SettlementDate == nil {
 		c.Missing("/settlementDate")
 	}

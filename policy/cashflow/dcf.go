@@ -134,7 +134,8 @@ func (v Valuation) report(n *notes) *DCFValue {
 	}
 }
 
-// Findings returns what is unusual about a valuation. path is the JSON pointer of the DCF.
+// Findings returns the findings about unusual terms and results of a valuation. path is the JSON
+// pointer of the DCF.
 func (d *DCF) Findings(path string, v Valuation) []policy.Finding {
 	var n notes
 	if v.TerminalShare > dominatingShare {

@@ -121,7 +121,7 @@ func (d *deal) serve(out *Output) (balance float64) {
 		interest, principal := float64(balance*d.debt.AnnualRate), 0.0
 		switch {
 		case d.debt.Type == "amortizing" && year == term:
-			principal = balance // includes what rounding left over
+			principal = balance // includes the remainder of rounding
 		case d.debt.Type == "amortizing":
 			principal = level - interest
 		case year == term && term < n:

@@ -75,7 +75,7 @@ type Greeks struct {
 	Rho   float64 `json:"rho" jsonschema_description:"Change of the price per 1.00 (100 points) of the risk-free rate."`
 }
 
-// GreeksDisplay holds the sensitivities of Greeks, converted to the units that traders quote.
+// GreeksDisplay contains the sensitivities of Greeks, converted to the units that traders quote.
 type GreeksDisplay struct {
 	Delta       float64 `json:"delta" jsonschema_description:"Change of the price per 1 of spot."`
 	Gamma       float64 `json:"gamma" jsonschema_description:"Change of delta per 1 of spot."`
@@ -117,6 +117,7 @@ func Evaluate(in Input) (Output, error) {
 	}
 	var findings []policy.Finding
 	var implied *float64
+	// Compute the implied volatility. It is used for the price if no volatility was sent.
 	if in.MarketPrice != nil {
 		find := o.implied
 		if american {
@@ -137,6 +138,7 @@ func Evaluate(in Input) (Output, error) {
 			o.v = v
 		}
 	}
+	// Value the option. The answer for an American option also needs the European value.
 	european := o.quoted(o.european())
 	shown := european
 	if american {
@@ -280,7 +282,7 @@ func answer(o option, v, european valuation) (Output, error) {
 	return out, n.Err()
 }
 
-// findings returns what is unusual about an option and its valuation.
+// findings returns the findings about unusual terms and results of an option.
 func (o option) findings(v valuation, out Output) []policy.Finding {
 	var f []policy.Finding
 	add := func(id, severity, path, message string) {

@@ -177,7 +177,7 @@ func (p *portfolio) sectors(out *Output) {
 	})
 }
 
-// findings returns what is risky about a portfolio.
+// findings returns the findings about risks and unusual numbers of a portfolio.
 func (p *portfolio) findings(out *Output) []policy.Finding {
 	found := out.Findings
 	add := func(id, severity, path, message string) {

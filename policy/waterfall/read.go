@@ -86,6 +86,7 @@ func (t *terms) readRates(c *money.Check, in Input) {
 	if c.Err() != nil {
 		return
 	}
+	// Convert the rates to exact fractions. The headline carry is the highest carry rate.
 	t.commitment, t.catchUp, t.headline = money.Exact(commitment), money.Exact(catchUp), money.Exact(carry)
 	t.given = in.Hurdles
 	list := in.Hurdles

@@ -305,7 +305,7 @@ func (t *terms) addClawback(out *Output, pool []event, last money.Day) {
 	}
 }
 
-// addFindings adds what is unusual about a split.
+// addFindings adds the findings about unusual results of a split.
 func (t *terms) addFindings(out *Output, unpaid money.Cents, caughtUp bool) {
 	add := func(id, severity, message string) {
 		out.Findings = append(out.Findings, policy.Finding{ID: id, Severity: severity, Message: message})

@@ -200,6 +200,7 @@ func (a *analysis) keep(in Input) error {
 			a.out.FailedExcluded++
 			continue
 		}
+		// Drop a repeated record. It is a finding if the record differs from the first one.
 		entry := "-"
 		if r.LogIndex != nil {
 			entry = strconv.Itoa(*r.LogIndex)
@@ -213,6 +214,7 @@ func (a *analysis) keep(in Input) error {
 			continue
 		}
 		first[key] = len(a.records)
+		// Assign the class by the payer.
 		switch {
 		case k.payer == k.to:
 			k.class = self

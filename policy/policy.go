@@ -151,7 +151,7 @@ func Declare[I, O any](s Service, evaluate func(I) (O, error)) Service {
 	s.BodyLimit = cmp.Or(s.BodyLimit, ServiceBody)
 	s.input, s.output = reflect.TypeFor[I](), reflect.TypeFor[O]()
 	if s.Statement != nil && !s.output.Implements(reflect.TypeFor[Stater]()) {
-		panic("policy: the output of " + s.Name + " makes no statement")
+		panic("policy: the output of " + s.Name + " must have the method Statement")
 	}
 	s.evaluate = func(body []byte) (answer, error) {
 		var in I

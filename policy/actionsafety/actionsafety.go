@@ -22,15 +22,15 @@ type Input struct {
 type Output struct {
 	Status               string                 `json:"status" jsonschema:"enum=completed,enum=review_required" jsonschema_description:"review_required: a person must decide; completed: no review is needed."`
 	Risk                 string                 `json:"risk" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"The highest level of the rules that matched."`
-	RiskScore            int                    `json:"riskScore" jsonschema:"minimum=0,maximum=100" jsonschema_description:"0 to 100."`
+	RiskScore            int                    `json:"riskScore" jsonschema:"minimum=0,maximum=100" jsonschema_description:"Risk from 0 to 100; a higher value is riskier."`
 	Decision             string                 `json:"decision" jsonschema:"enum=allow,enum=allow_with_controls,enum=needs_review" jsonschema_description:"allow for low, allow_with_controls for medium, needs_review for high and critical."`
-	RequiresHumanReview  bool                   `json:"requiresHumanReview" jsonschema_description:"Whether a person should decide."`
+	RequiresHumanReview  bool                   `json:"requiresHumanReview" jsonschema_description:"Whether a person must decide before the action is executed."`
 	CommandScore         actionrisk.ScoreOutput `json:"commandScore" jsonschema_description:"Answer of command-risk/score."`
 	ReviewTriage         *reviewtriage.Output   `json:"reviewTriage" jsonschema:"nullable" jsonschema_description:"Answer of review-triage/submit; null for low and medium."`
-	Audit                Audit                  `json:"audit" jsonschema_description:"Ids of the component answers."`
+	Audit                Audit                  `json:"audit" jsonschema_description:"Ids of the answers of score and triage."`
 	ActionBindingVersion string                 `json:"actionBindingVersion" jsonschema:"enum=svc-action-v1" jsonschema_description:"Version of the computation of bindingHash or actionHash."`
 	ActionHash           string                 `json:"actionHash" jsonschema:"pattern=^[a-f0-9]{64}$" jsonschema_description:"SHA-256 of the canonical action, with which an executor compares the action it runs."`
-	Boundaries           Boundaries             `json:"boundaries" jsonschema_description:"What this answer does not include."`
+	Boundaries           Boundaries             `json:"boundaries" jsonschema_description:"States what this answer does not include."`
 	Findings             []policy.Finding       `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }
 
@@ -43,7 +43,7 @@ type Audit struct {
 // Boundaries states what a workflow does not include.
 type Boundaries struct {
 	HumanApprovalIncluded bool   `json:"humanApprovalIncluded" jsonschema:"enum=false" jsonschema_description:"Always false: an approval is a separate record."`
-	Note                  string `json:"note" jsonschema_description:"The same as a sentence."`
+	Note                  string `json:"note" jsonschema_description:"A sentence that states this limit."`
 }
 
 // Limits contains the boundaries, which are the same for every workflow.
@@ -59,7 +59,7 @@ var Run = policy.Declare(policy.Service{
 	PriceCents: 25,
 	Group:      policy.GroupSafety,
 	Title:      "Action safety workflow",
-	Summary:    "Score one action, route it to review if its risk is high or critical, and keep a signed receipt and a status record for 30 days.",
+	Summary:    "Scores one action, requests a review if its risk is high or critical, and keeps a signed receipt and a status record for 30 days.",
 	Example:    `{"command":"git push --force origin main","repo":"acme/payments","branch":"main","environment":"production"}`,
 	Signed:     true,
 	Workflow:   true,

@@ -103,6 +103,7 @@ func ParseDecision(text []byte) (DecisionRequest, error) {
 	if err != nil {
 		return DecisionRequest{}, err
 	}
+	// Compute the canonical forms and the hashes that the decision record contains.
 	if asserted != nil {
 		r.Assertion = &Assertion{asserted.PolicyID, asserted.Version, canon.Hash(asserted.canonical), asserted.rules, asserted.denied()}
 	}

@@ -19,13 +19,13 @@ type Policy struct {
 	PolicyID             string   `json:"policyId" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"Id of the organization's policy."`
 	Version              int64    `json:"version" jsonschema:"minimum=1" jsonschema_description:"The activated version."`
 	MaxUSDPerTransaction *float64 `json:"maxUsdPerTransaction,omitempty" jsonschema:"minimum=0" jsonschema_description:"Maximum of one transaction, in US dollars."`
-	AllowedNetworks      []string `json:"allowedNetworks,omitzero" jsonschema:"maxItems=1000" jsonschema_description:"CAIP-2 names or their aliases."`
+	AllowedNetworks      []string `json:"allowedNetworks,omitzero" jsonschema:"maxItems=1000" jsonschema_description:"Allowed networks, by CAIP-2 name or alias."`
 	AllowedPayTo         []string `json:"allowedPayTo,omitzero" jsonschema:"maxItems=1000" jsonschema_description:"Addresses that can be paid."`
-	AllowedHosts         []string `json:"allowedHosts,omitzero" jsonschema:"maxItems=1000" jsonschema_description:"host, *.domain, host:port"`
-	BlockedHosts         []string `json:"blockedHosts,omitzero" jsonschema:"maxItems=1000" jsonschema_description:"The same forms as allowedHosts; covers every subdomain and port, and overrides allowedHosts."`
+	AllowedHosts         []string `json:"allowedHosts,omitzero" jsonschema:"maxItems=1000" jsonschema_description:"Allowed hosts, each in the form host, *.domain or host:port."`
+	BlockedHosts         []string `json:"blockedHosts,omitzero" jsonschema:"maxItems=1000" jsonschema_description:"Blocked hosts, in the forms of allowedHosts. An entry also blocks every subdomain and port, and overrides allowedHosts."`
 	AllowedMCPServers    []string `json:"allowedMcpServers,omitzero" jsonschema:"maxItems=1000"`
-	AllowedMCPTools      []string `json:"allowedMcpTools,omitzero" jsonschema:"maxItems=1000" jsonschema_description:"tool or server/tool"`
-	BlockedMCPTools      []string `json:"blockedMcpTools,omitzero" jsonschema:"maxItems=1000" jsonschema_description:"tool or server/tool, in any case"`
+	AllowedMCPTools      []string `json:"allowedMcpTools,omitzero" jsonschema:"maxItems=1000" jsonschema_description:"Allowed tools, each in the form tool or server/tool."`
+	BlockedMCPTools      []string `json:"blockedMcpTools,omitzero" jsonschema:"maxItems=1000" jsonschema_description:"Blocked tools, each in the form tool or server/tool, compared without regard to case."`
 
 	RequireExactScheme        *bool `json:"requireExactScheme,omitempty"`
 	RequireHTTPS              *bool `json:"requireHttps,omitempty"`

@@ -45,7 +45,7 @@ var Service = policy.Declare(policy.Service{
 	PriceCents: 5,
 	Group:      policy.GroupPayments,
 	Title:      "Attestation",
-	Summary:    "Attests one agent action (x402 payment or MCP tool call): a signed record with binding hash, verdict under the caller's policy, and findings, verifiable for free.",
+	Summary:    "Attests one agent action (x402 payment or MCP tool call) with a signed record: binding hash, verdict by the caller's policy, and findings. Verification is free.",
 	Example: `{"protocol":"mcp","intent":{"serverId":"files","toolName":"read","toolArguments":{"limit":10,"path":"/srv/report.txt"},"declaredRisk":"low"},` +
 		`"subject":{"runId":"run-17"},"policy":{"policyId":"tools","version":2,"allowedMcpServers":["files"],"reviewMcpRiskAtOrAbove":"high"}}`,
 	Signed:     true,
@@ -148,14 +148,14 @@ func (a *action) readMCP() error {
 	}
 	if a.mcp.ServerURL != "" {
 		if _, err := normal.ParseURL(a.mcp.ServerURL); err != nil {
-			return policy.Refuse("out_of_range", "/intent/serverUrl", "intent.serverUrl is not a valid absolute URL")
+			return policy.Refuse("out_of_range", "/intent/serverUrl", "intent.serverUrl must be an absolute URL")
 		}
 	}
 	given := strings.ToLower(a.mcp.ToolArgumentsHash)
 	a.hash = given
 	if arguments, has := a.members["toolArguments"]; has {
 		if a.hash = canon.Hash(arguments); given != "" && given != a.hash {
-			return policy.Refuse("arguments_hash_mismatch", "/intent/toolArgumentsHash", "intent.toolArgumentsHash is not the hash of toolArguments")
+			return policy.Refuse("arguments_hash_mismatch", "/intent/toolArgumentsHash", "intent.toolArgumentsHash must be the SHA-256 of the canonical toolArguments")
 		}
 	}
 	return nil
@@ -174,7 +174,7 @@ func (a *action) shape(into any) error {
 		if errors.As(err, &refused) && refused.Code == "unknown_field" {
 			return policy.Refuse(refused.Code, "/intent"+refused.Path, strings.Replace(refused.Message, "the object", "intent", 1))
 		}
-		return policy.Refuse("unknown_field", "/intent", "intent has a member that the protocol does not know")
+		return policy.Refuse("unknown_field", "/intent", "intent must have only members of its protocol")
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ type Input struct {
 	Protocol       string      `json:"protocol" jsonschema:"minLength=1,enum=x402,enum=mcp" jsonschema_description:"Kind of action."`
 	Intent         *Intent     `json:"intent" jsonschema_description:"An x402 payment (resourceUrl and method required) or an MCP tool call (serverId and toolName required), as the protocol says; never members of both."`
 	Subject        *Subject    `json:"subject,omitempty" jsonschema_description:"Who acts, in which run, and why."`
-	Policy         *Policy     `json:"policy,omitempty" jsonschema_description:"Without a policy the verdict is at least needs_review."`
+	Policy         *Policy     `json:"policy,omitempty" jsonschema_description:"Policy that the action is checked against. Without one the verdict is at least needs_review."`
 	Settlement     *Settlement `json:"settlement,omitempty" jsonschema_description:"Result of the action, if known."`
 	IdempotencyKey string      `json:"idempotencyKey,omitempty" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"The same key and body return the same attestation."`
 }
@@ -88,7 +88,7 @@ type mcpIntent struct {
 type Subject struct {
 	RunID   string `json:"runId" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"Id of the run in which the agent acts."`
 	AgentID string `json:"agentId,omitempty" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"Id of the agent."`
-	Purpose string `json:"purpose,omitempty" jsonschema:"minLength=1,maxLength=1000" jsonschema_description:"Why the action is taken."`
+	Purpose string `json:"purpose,omitempty" jsonschema:"minLength=1,maxLength=1000" jsonschema_description:"Why the agent takes the action."`
 }
 
 // Policy is the caller's policy for x402 payments and MCP tool calls.
@@ -101,8 +101,8 @@ type Policy struct {
 	AllowedHosts             []string `json:"allowedHosts,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Allowed hosts, exact or *.domain; absent: any, empty: none."`
 	BlockedHosts             []string `json:"blockedHosts,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Blocked hosts, with all their subdomains."`
 	AllowedMCPServers        []string `json:"allowedMcpServers,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Allowed MCP servers; absent: any, empty: none."`
-	AllowedMCPTools          []string `json:"allowedMcpTools,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Allowed tools: tool names, or serverId/toolName; exact."`
-	BlockedMCPTools          []string `json:"blockedMcpTools,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Blocked tools, as allowedMcpTools but without regard to case; overrides allowedMcpTools."`
+	AllowedMCPTools          []string `json:"allowedMcpTools,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Allowed tools, each in the form toolName or serverId/toolName, compared exactly."`
+	BlockedMCPTools          []string `json:"blockedMcpTools,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Blocked tools, in the forms of allowedMcpTools but compared without regard to case; overrides allowedMcpTools."`
 	RequireExactScheme       bool     `json:"requireExactScheme,omitempty" jsonschema_description:"Only the scheme exact is allowed. Default false."`
 	RequireHTTPS             *bool    `json:"requireHttps,omitempty" jsonschema_description:"Only https is allowed. Default true."`
 	RequireResourceBinding   bool     `json:"requireResourceBinding,omitempty" jsonschema_description:"paymentPayloadResource must be given. Default false."`
@@ -132,7 +132,7 @@ func (p *Policy) x402() *paymentpolicy.Policy {
 type Settlement struct {
 	Outcome          string   `json:"outcome" jsonschema:"minLength=1,enum=fulfilled,enum=failed,enum=rejected" jsonschema_description:"Result of the action."`
 	SettlementID     string   `json:"settlementId,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Id of the settlement."`
-	ObservedAt       string   `json:"observedAt,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time" jsonschema_description:"When it was observed, RFC 3339."`
+	ObservedAt       string   `json:"observedAt,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time" jsonschema_description:"When the result was observed, RFC 3339."`
 	EvidenceHashes   []string `json:"evidenceHashes,omitempty" jsonschema:"maxItems=100,minLength=1,maxLength=256" jsonschema_description:"Hashes of the evidence; SHA-256 in hexadecimal digits is recorded in lower case."`
 	ResponseStatus   *int     `json:"responseStatus,omitempty" jsonschema:"minimum=100,maximum=599" jsonschema_description:"HTTP status of the answer."`
 	ResponseBodyHash string   `json:"responseBodyHash,omitempty" jsonschema:"minLength=64,maxLength=64,pattern=^[a-fA-F0-9]{64}$" jsonschema_description:"SHA-256 of the body in hexadecimal digits of either case, recorded in lower case."`

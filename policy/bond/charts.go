@@ -14,7 +14,7 @@ func charts(s policy.Service) ([]policy.Chart, error) {
 		return nil, err
 	}
 	flows := policy.Chart{Shape: policy.Stacked, Title: "Cash flows of the example's bond by date", Names: []string{"coupon", "principal"},
-		Caption: "What the bond of the example pays, and when.", Values: make([][]float64, 2)}
+		Caption: "Payments of the example's bond, coupon and principal, by date.", Values: make([][]float64, 2)}
 	for _, f := range answer.CashFlows {
 		flows.Labels = append(flows.Labels, (*f.Date)[:7])
 		flows.Values[0], flows.Values[1] = append(flows.Values[0], f.Coupon), append(flows.Values[1], f.Principal)
@@ -26,7 +26,7 @@ func charts(s policy.Service) ([]policy.Chart, error) {
 func loanChart() (policy.Chart, error) {
 	const principal, rate, months = 300_000, 0.06, 360
 	c := policy.Chart{Title: "Balance of a loan and interest paid so far, by year", Names: []string{"balance", "interest paid so far"}, Values: make([][]float64, 2),
-		Caption: fmt.Sprintf("A loan of %d at %v%% over %d years, as this service amortizes it: what is still owed, and what it has cost.", principal, 100*rate, months/12)}
+		Caption: fmt.Sprintf("A loan of %d at %v%% over %d years: the principal that remains, and the sum of the interest paid, at the end of each year.", principal, 100*rate, months/12)}
 	answer, err := Evaluate(Input{Principal: new(float64(principal)), AnnualRate: new(rate), TermMonths: new(months), IncludeSchedule: new(true)})
 	if err != nil {
 		return c, err

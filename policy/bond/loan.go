@@ -36,7 +36,7 @@ func evaluateLoan(in Input) (Output, error) {
 		negative = negative || r.Principal < 0
 	}
 	if !out.TotalPaid.Reportable() {
-		return Output{}, policy.Refuse("out_of_range", "", "the payments sum to more than 70368744177664")
+		return Output{}, policy.Refuse("out_of_range", "", "the sum of all payments must be at most 70368744177664")
 	}
 	var n money.Report
 	unrounded, _ := level.Float64()
@@ -79,7 +79,7 @@ func readLoan(c *money.Check, in Input) loan {
 	part := func(path string, x *float64) money.Cents {
 		amount := c.Amount(path, money.Or(x, 0))
 		if amount < 0 || amount >= l.principal {
-			c.Refuse("out_of_range", path, path[1:]+" is not from 0 to below principal")
+			c.Refuse("out_of_range", path, path[1:]+" must be at least 0 and below principal")
 		}
 		return amount
 	}
@@ -178,7 +178,7 @@ func (l loan) apr(level float64) float64 {
 	}
 }
 
-// findings returns what is unusual about a loan.
+// findings returns the findings about unusual terms and results of a loan.
 func (l loan) findings(out *Loan, negative bool) []policy.Finding {
 	var f []policy.Finding
 	add := func(id, severity, path, message string) {

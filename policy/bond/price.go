@@ -148,6 +148,7 @@ func (b *terms) report(s schedule, periodic, clean, dirty float64, given *float6
 	if given != nil {
 		y = *given
 	}
+	// Discount each flow, and add up the terms of duration and convexity.
 	growth := 1 + periodic // discount of one more period; with simple interest, that of the last period
 	var mean, square float64
 	rows := make([]CashFlow, 0, len(s.flows))
@@ -172,6 +173,7 @@ func (b *terms) report(s schedule, periodic, clean, dirty float64, given *float6
 		}
 		rows = append(rows, row)
 	}
+	// Divide the sums by the price, which gives duration and convexity.
 	macaulay := mean / dirty
 	modified := macaulay / growth
 	out := &Bond{
@@ -256,7 +258,7 @@ func (b *terms) yieldTo(end repayment, s schedule, dirty float64) *float64 {
 	return &y
 }
 
-// findings returns what is unusual about a bond.
+// findings returns the findings about unusual terms and results of a bond.
 func (b *terms) findings(s schedule, out *Bond) []policy.Finding {
 	var f []policy.Finding
 	add := func(id, severity, path, message string) {

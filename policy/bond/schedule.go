@@ -268,7 +268,7 @@ func readTerms(c *money.Check, in Input) *terms {
 	b.coupon = money.Or(in.CouponRate, 0)
 	c.Between("/couponRate", b.coupon, 0, maxCoupon)
 	if f := b.frequency; f != 1 && f != 2 && f != 4 && f != 12 {
-		c.Refuse("invalid_enum", "/frequency", "frequency is not 1, 2, 4 or 12")
+		c.Refuse("invalid_enum", "/frequency", "frequency must be 1, 2, 4 or 12")
 	}
 	b.readDayCount(c, in)
 	last := money.Or(in.LastPeriod, "simple")
@@ -279,6 +279,7 @@ func readTerms(c *money.Check, in Input) *terms {
 	if in.Redemption != nil && len(in.Amortization) > 0 {
 		c.Exclusive("/redemption", "amortization")
 	}
+	// A bond with a term in years has no dates, and nothing that depends on dates.
 	if in.YearsToMaturity != nil {
 		exclude(c, "yearsToMaturity", given{"/settlementDate", in.SettlementDate != nil}, given{"/maturityDate", in.MaturityDate != nil},
 			given{"/dayCount", in.DayCount != nil}, given{"/basis", in.Basis != nil},
@@ -288,6 +289,7 @@ func readTerms(c *money.Check, in Input) *terms {
 		c.Above("/yearsToMaturity", b.years, 0, maxYears)
 		return b
 	}
+	// A bond with dates needs both. The irregular periods and the schedules depend on them.
 	if in.SettlementDate == nil {
 		c.Missing("/settlementDate")
 	}
@@ -421,10 +423,10 @@ func (b *terms) couponDay(c *money.Check, path, text string, i int, last money.D
 		return day
 	}
 	if day >= b.maturity || !b.isCouponDate(day) {
-		c.Refuse("inconsistent_input", path, path[1:]+" is not a coupon date before maturityDate")
+		c.Refuse("inconsistent_input", path, path[1:]+" must be a coupon date before maturityDate")
 	}
 	if i > 0 && day <= last {
-		c.Refuse("inconsistent_input", path, path[1:]+" is not after the date before it")
+		c.Refuse("inconsistent_input", path, path[1:]+" must be after the date of the previous item")
 	}
 	return day
 }

@@ -30,8 +30,8 @@ var Service = policy.Declare(policy.Service{
 	PriceCents: 20,
 	Group:      policy.GroupFinance,
 	Title:      "Cash-flow analysis",
-	Summary: "NPV, every IRR or XIRR with a named status and a proof that there are no others, MOIC, DPI, RVPI, TVPI, payback, MIRR and " +
-		"profitability index of periodic or dated cash flows; with valuations modified Dietz and time-weighted return; optionally a DCF valuation with Gordon-growth or exit-multiple terminal value. Signed receipt.",
+	Summary: "Computes NPV, all IRRs or XIRRs with a status and a proof that there are no others, MOIC, DPI, RVPI, TVPI, payback, MIRR and " +
+		"profitability index of periodic or dated cash flows; from valuations also modified Dietz and time-weighted return; optionally a DCF valuation with a terminal value by Gordon growth or exit multiple. Signed receipt.",
 	Example:    `{"cashFlows":[-1200,400,500,650],"discountRate":0.08}`,
 	Signed:     true,
 	Rules:      documented,
@@ -43,46 +43,46 @@ var Service = policy.Declare(policy.Service{
 // Input is a list of cash flows, a DCF valuation, or both.
 type Input struct {
 	policy.Common
-	CashFlows      []Flow   `json:"cashFlows,omitempty" jsonschema:"minItems=1,maxItems=2000" jsonschema_description:"All numbers (periodic, the first at time 0) or all {date, amount} (dated, any order, one day's amounts are netted). Negative: paid in; positive: paid out; each from -1e15 to 1e15."`
-	DiscountRate   *float64 `json:"discountRate,omitempty" jsonschema:"exclusiveMinimum=-0.99,maximum=10" jsonschema_description:"Annual effective rate as a decimal; without it nothing is discounted."`
-	PeriodsPerYear *int     `json:"periodsPerYear,omitempty" jsonschema:"minimum=1,maximum=365,default=1" jsonschema_description:"Periods a year of periodic flows."`
+	CashFlows      []Flow   `json:"cashFlows,omitempty" jsonschema:"minItems=1,maxItems=2000" jsonschema_description:"Either numbers (periodic, the first at time 0) or objects with date and amount (dated, in any order; the amounts of one day are added up). A negative amount is paid in, a positive one is paid out; each is from -1e15 to 1e15."`
+	DiscountRate   *float64 `json:"discountRate,omitempty" jsonschema:"exclusiveMinimum=-0.99,maximum=10" jsonschema_description:"Annual effective rate as a decimal. Without it the answer has no discounted values."`
+	PeriodsPerYear *int     `json:"periodsPerYear,omitempty" jsonschema:"minimum=1,maximum=365,default=1" jsonschema_description:"Number of periods a year of periodic flows."`
 	ResidualValue  *float64 `json:"residualValue,omitempty" jsonschema:"minimum=0,maximum=1000000000000000,default=0" jsonschema_description:"Net asset value still held, in currency: an inflow at the last time for npv, irr and mirr."`
-	FinanceRate    *float64 `json:"financeRate,omitempty" jsonschema:"exclusiveMinimum=-0.99,maximum=10" jsonschema_description:"Rate per period at which outflows are financed; with reinvestRate gives mirr (periodic only)."`
+	FinanceRate    *float64 `json:"financeRate,omitempty" jsonschema:"exclusiveMinimum=-0.99,maximum=10" jsonschema_description:"Rate per period at which outflows are financed, for mirr (periodic only); needs reinvestRate."`
 	ReinvestRate   *float64 `json:"reinvestRate,omitempty" jsonschema:"exclusiveMinimum=-0.99,maximum=10" jsonschema_description:"Rate per period at which inflows are reinvested."`
-	Valuations     []Valued `json:"valuations,omitempty" jsonschema:"maxItems=500" jsonschema_description:"What the portfolio was worth on two days or more, with dated cashFlows: gives modifiedDietz and timeWeightedReturn."`
-	DCF            *DCF     `json:"dcf,omitempty" jsonschema_description:"A discounted cash-flow valuation."`
+	Valuations     []Valued `json:"valuations,omitempty" jsonschema:"maxItems=500" jsonschema_description:"Values of the portfolio on two days or more, for modifiedDietz and timeWeightedReturn; needs dated cashFlows."`
+	DCF            *DCF     `json:"dcf,omitempty" jsonschema_description:"Terms of a discounted cash-flow valuation."`
 }
 
 // Valued is the value of the portfolio on a day, before the flows of that day.
 type Valued struct {
-	Date  string  `json:"date" jsonschema:"format=date" jsonschema_description:"YYYY-MM-DD, each day once."`
+	Date  string  `json:"date" jsonschema:"format=date" jsonschema_description:"Day of the valuation, YYYY-MM-DD; each day at most once."`
 	Value float64 `json:"value" jsonschema:"minimum=0,maximum=1000000000000000" jsonschema_description:"Market value before that day's flows, in currency."`
 }
 
 // Output is the analysis. A number that cannot be computed is null.
 type Output struct {
-	Mode                    string           `json:"mode" jsonschema:"enum=periodic,enum=dated,enum=dcf" jsonschema_description:"dcf: no cashFlows, only the valuation."`
+	Mode                    string           `json:"mode" jsonschema:"enum=periodic,enum=dated,enum=dcf" jsonschema_description:"periodic or dated, by the form of cashFlows; dcf without cashFlows."`
 	NPV                     *float64         `json:"npv" jsonschema:"nullable" jsonschema_description:"Net present value at discountRate, in currency, time 0 not discounted."`
 	IRR                     *float64         `json:"irr" jsonschema:"nullable" jsonschema_description:"Internal rate of return per period (periodic). Of several roots the one nearest to 0 among those, not below -0.5, with the sign of the undiscounted sum; else the one nearest to 0."`
 	IRRAnnualized           *float64         `json:"irrAnnualized" jsonschema:"nullable" jsonschema_description:"(1+irr)^periodsPerYear - 1 (periodic)."`
-	XIRR                    *float64         `json:"xirr" jsonschema:"nullable" jsonschema_description:"Annual effective internal rate of return (dated), chosen as irr is."`
+	XIRR                    *float64         `json:"xirr" jsonschema:"nullable" jsonschema_description:"Annual effective internal rate of return (dated). Of several roots it is chosen by the rule of irr."`
 	IRRRoots                []float64        `json:"irrRoots" jsonschema_description:"Every rate from -0.9999 to 10000 at which the flows are worth nothing, ascending."`
-	IRRStatus               string           `json:"irrStatus" jsonschema:"enum=unique,enum=multiple,enum=none,enum=no_sign_change" jsonschema_description:"How many there are."`
-	MOIC                    *float64         `json:"moic" jsonschema:"nullable" jsonschema_description:"Gross multiple of invested capital, as tvpi."`
-	DPI                     *float64         `json:"dpi" jsonschema:"nullable" jsonschema_description:"Distributions over contributions."`
-	RVPI                    *float64         `json:"rvpi" jsonschema:"nullable" jsonschema_description:"Residual value over contributions."`
+	IRRStatus               string           `json:"irrStatus" jsonschema:"enum=unique,enum=multiple,enum=none,enum=no_sign_change" jsonschema_description:"How many internal rates of return there are."`
+	MOIC                    *float64         `json:"moic" jsonschema:"nullable" jsonschema_description:"Gross multiple of invested capital; equals tvpi."`
+	DPI                     *float64         `json:"dpi" jsonschema:"nullable" jsonschema_description:"Distributions divided by contributions."`
+	RVPI                    *float64         `json:"rvpi" jsonschema:"nullable" jsonschema_description:"Residual value divided by contributions."`
 	TVPI                    *float64         `json:"tvpi" jsonschema:"nullable" jsonschema_description:"dpi plus rvpi."`
-	TotalContributions      *float64         `json:"totalContributions" jsonschema:"nullable" jsonschema_description:"Sum of what was paid in, positive, in currency."`
-	TotalDistributions      *float64         `json:"totalDistributions" jsonschema:"nullable" jsonschema_description:"Sum of what was paid out, in currency."`
+	TotalContributions      *float64         `json:"totalContributions" jsonschema:"nullable" jsonschema_description:"Sum of the amounts paid in, as a positive number, in currency."`
+	TotalDistributions      *float64         `json:"totalDistributions" jsonschema:"nullable" jsonschema_description:"Sum of the amounts paid out, in currency."`
 	NetCashFlow             *float64         `json:"netCashFlow" jsonschema:"nullable" jsonschema_description:"Distributions less contributions, in currency."`
 	PaybackPeriod           *float64         `json:"paybackPeriod" jsonschema:"nullable" jsonschema_description:"Time until contributions are first recovered, in periods (periodic) or years (dated)."`
-	DiscountedPaybackPeriod *float64         `json:"discountedPaybackPeriod" jsonschema:"nullable" jsonschema_description:"The same on discounted flows."`
+	DiscountedPaybackPeriod *float64         `json:"discountedPaybackPeriod" jsonschema:"nullable" jsonschema_description:"The payback period of the discounted flows."`
 	MIRR                    *float64         `json:"mirr" jsonschema:"nullable" jsonschema_description:"Modified internal rate of return per period."`
-	ModifiedDietz           *float64         `json:"modifiedDietz" jsonschema:"nullable" jsonschema_description:"Return from the first to the last valuation, flows weighted by the days that are left; null without valuations or capital."`
-	TimeWeightedReturn      *float64         `json:"timeWeightedReturn" jsonschema:"nullable" jsonschema_description:"Returns between valuations, linked: exact where every day with a flow has a valuation, else each is a modified Dietz return."`
+	ModifiedDietz           *float64         `json:"modifiedDietz" jsonschema:"nullable" jsonschema_description:"Return from the first to the last valuation, with each flow weighted by the days from it to the last valuation; null without valuations or capital."`
+	TimeWeightedReturn      *float64         `json:"timeWeightedReturn" jsonschema:"nullable" jsonschema_description:"Linked returns of the periods between valuations. It is exact if every day with a flow has a valuation; otherwise the return of each period is a modified Dietz return."`
 	TimeWeightedAnnualized  *float64         `json:"timeWeightedReturnAnnualized" jsonschema:"nullable" jsonschema_description:"(1+timeWeightedReturn)^(365/days) - 1."`
-	ProfitabilityIndex      *float64         `json:"profitabilityIndex" jsonschema:"nullable" jsonschema_description:"Present value of inflows over that of outflows."`
-	DCF                     *DCFValue        `json:"dcf" jsonschema:"nullable" jsonschema_description:"The valuation, if asked for."`
+	ProfitabilityIndex      *float64         `json:"profitabilityIndex" jsonschema:"nullable" jsonschema_description:"Present value of the inflows divided by that of the outflows."`
+	DCF                     *DCFValue        `json:"dcf" jsonschema:"nullable" jsonschema_description:"The valuation; null if dcf was not sent."`
 	Findings                []policy.Finding `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }
 

@@ -13,7 +13,7 @@ func charts(s policy.Service) ([]policy.Chart, error) {
 	if err != nil {
 		return nil, err
 	}
-	flows := policy.Chart{Shape: policy.Bars, Title: "Cash flows of the example by period", Caption: "What is paid and received in each period.",
+	flows := policy.Chart{Shape: policy.Bars, Title: "Cash flows of the example by period", Caption: "Amount paid in (negative) or paid out (positive) in each period.",
 		Names: []string{"cash flow"}, Values: make([][]float64, 1)}
 	for i, flow := range in.CashFlows {
 		flows.Labels, flows.Values[0] = append(flows.Labels, strconv.Itoa(i)), append(flows.Values[0], *flow.Amount)
@@ -27,7 +27,7 @@ func charts(s policy.Service) ([]policy.Chart, error) {
 		}
 		curve.Labels, curve.Values[0] = append(curve.Labels, strconv.Itoa(percent)+"%"), append(curve.Values[0], *answer.NPV)
 		if answer.IRR != nil {
-			curve.Caption = fmt.Sprintf("The present value crosses zero at the internal rate of return, %.2f%%.", 100**answer.IRR)
+			curve.Caption = fmt.Sprintf("The net present value is zero at the internal rate of return, %.2f%%.", 100**answer.IRR)
 		}
 	}
 	return []policy.Chart{flows, curve}, nil

@@ -16,21 +16,21 @@ type DCF struct {
 	TerminalMethod     *string   `json:"terminalMethod,omitempty" jsonschema:"enum=gordon,enum=exitMultiple,enum=none,default=none" jsonschema_description:"gordon: the last flow grows for ever; exitMultiple: a multiple of a metric."`
 	TerminalGrowthRate *float64  `json:"terminalGrowthRate,omitempty" jsonschema:"exclusiveMinimum=-0.99,maximum=10" jsonschema_description:"Annual growth after year n as a decimal, below discountRate (gordon)."`
 	ExitMultiple       *float64  `json:"exitMultiple,omitempty" jsonschema:"minimum=0,maximum=1000" jsonschema_description:"Multiple of terminalMetric (exitMultiple)."`
-	TerminalMetric     *float64  `json:"terminalMetric,omitempty" jsonschema:"minimum=-1000000000000000,maximum=1000000000000000" jsonschema_description:"For example EBITDA of year n, in currency."`
-	MidYear            *bool     `json:"midYear,omitempty" jsonschema:"default=false" jsonschema_description:"Flows fall in the middle of their years."`
-	NetDebt            *float64  `json:"netDebt,omitempty" jsonschema:"minimum=-1000000000000000,maximum=1000000000000000,default=0" jsonschema_description:"Debt less cash, in currency, taken off the enterprise value."`
+	TerminalMetric     *float64  `json:"terminalMetric,omitempty" jsonschema:"minimum=-1000000000000000,maximum=1000000000000000" jsonschema_description:"Amount that exitMultiple multiplies, for example EBITDA of year n, in currency."`
+	MidYear            *bool     `json:"midYear,omitempty" jsonschema:"default=false" jsonschema_description:"Whether the flows are in the middle of their years."`
+	NetDebt            *float64  `json:"netDebt,omitempty" jsonschema:"minimum=-1000000000000000,maximum=1000000000000000,default=0" jsonschema_description:"Debt less cash, in currency; subtracted from the enterprise value."`
 	SharesOutstanding  *float64  `json:"sharesOutstanding,omitempty" jsonschema:"exclusiveMinimum=0,maximum=1000000000000000" jsonschema_description:"Number of shares."`
 }
 
 // DCFValue is a valuation as answers contain it.
 type DCFValue struct {
 	PVCashFlows         *float64 `json:"pvCashFlows" jsonschema:"nullable" jsonschema_description:"Present value of the flows, in currency."`
-	TerminalValue       *float64 `json:"terminalValue" jsonschema:"nullable" jsonschema_description:"At the end of year n, in currency; 0 for none."`
-	PVTerminalValue     *float64 `json:"pvTerminalValue" jsonschema:"nullable" jsonschema_description:"Present value of it, in currency."`
-	EnterpriseValue     *float64 `json:"enterpriseValue" jsonschema:"nullable" jsonschema_description:"Both present values, in currency."`
+	TerminalValue       *float64 `json:"terminalValue" jsonschema:"nullable" jsonschema_description:"Terminal value at the end of year n, in currency; 0 if there is none."`
+	PVTerminalValue     *float64 `json:"pvTerminalValue" jsonschema:"nullable" jsonschema_description:"Present value of terminalValue, in currency."`
+	EnterpriseValue     *float64 `json:"enterpriseValue" jsonschema:"nullable" jsonschema_description:"Sum of pvCashFlows and pvTerminalValue, in currency."`
 	EquityValue         *float64 `json:"equityValue" jsonschema:"nullable" jsonschema_description:"enterpriseValue less netDebt, in currency."`
-	ValuePerShare       *float64 `json:"valuePerShare" jsonschema:"nullable" jsonschema_description:"equityValue over sharesOutstanding."`
-	TerminalValueShare  *float64 `json:"terminalValueShare" jsonschema:"nullable" jsonschema_description:"pvTerminalValue over enterpriseValue; null if that is 0."`
+	ValuePerShare       *float64 `json:"valuePerShare" jsonschema:"nullable" jsonschema_description:"equityValue divided by sharesOutstanding."`
+	TerminalValueShare  *float64 `json:"terminalValueShare" jsonschema:"nullable" jsonschema_description:"pvTerminalValue divided by enterpriseValue; null if enterpriseValue is 0."`
 	ImpliedGrowthRate   *float64 `json:"impliedGrowthRate" jsonschema:"nullable" jsonschema_description:"Perpetual growth that the exit multiple implies."`
 	ImpliedExitMultiple *float64 `json:"impliedExitMultiple" jsonschema:"nullable" jsonschema_description:"Multiple of terminalMetric that the growth rate implies."`
 }
@@ -59,7 +59,7 @@ func (d *DCF) Check(c *money.Check, path string) {
 		if d.TerminalGrowthRate == nil {
 			c.Missing(path + "/terminalGrowthRate")
 		} else if *d.TerminalGrowthRate >= d.DiscountRate {
-			c.Refuse("growth_not_below_discount_rate", path+"/terminalGrowthRate", "terminalGrowthRate is not below discountRate")
+			c.Refuse("growth_not_below_discount_rate", path+"/terminalGrowthRate", "terminalGrowthRate must be below discountRate")
 		}
 	}
 	if method == "exitMultiple" {
@@ -134,7 +134,8 @@ func (v Valuation) report(n *notes) *DCFValue {
 	}
 }
 
-// Findings returns what is unusual about a valuation. path is the JSON pointer of the DCF.
+// Findings returns the findings about unusual terms and results of a valuation. path is the JSON
+// pointer of the DCF.
 func (d *DCF) Findings(path string, v Valuation) []policy.Finding {
 	var n notes
 	if v.TerminalShare > dominatingShare {

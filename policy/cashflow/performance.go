@@ -21,7 +21,7 @@ func (s *series) readValuations(c *money.Check, list []Valued) {
 		return
 	}
 	if !s.dated {
-		c.Refuse("inconsistent_input", "/valuations", "valuations need dated cashFlows")
+		c.Refuse("inconsistent_input", "/valuations", "valuations must be absent if cashFlows have no dates")
 	}
 	if len(list) == 1 {
 		c.Refuse("out_of_range", "/valuations", "valuations must have at least 2 items")
@@ -35,7 +35,7 @@ func (s *series) readValuations(c *money.Check, list []Valued) {
 	slices.SortFunc(s.valued, func(a, b valued) int { return cmp.Compare(a.day, b.day) })
 	for i := 1; i < len(s.valued); i++ {
 		if s.valued[i].day == s.valued[i-1].day {
-			c.Refuse("inconsistent_input", "/valuations", "valuations must not list a day twice")
+			c.Refuse("inconsistent_input", "/valuations", "valuations must have different dates")
 		}
 	}
 }

@@ -54,7 +54,7 @@ func (Flow) JSONSchemaForms() []any { return []any{float64(0), datedFlow{}} }
 // datedFlow is the form of a flow with a date, for the schema.
 type datedFlow struct {
 	Date   string  `json:"date" jsonschema:"format=date" jsonschema_description:"Day of the flow, YYYY-MM-DD."`
-	Amount float64 `json:"amount" jsonschema_description:"In currency, from -1e15 to 1e15; negative: paid in."`
+	Amount float64 `json:"amount" jsonschema_description:"Amount in currency, from -1e15 to 1e15; a negative amount is paid in."`
 }
 
 // series is a list of flows that was read and checked, in ascending order of time.
@@ -132,7 +132,7 @@ func (s *series) readFlows(c *money.Check, flows []Flow) {
 	for i, f := range flows {
 		path := fmt.Sprintf("/cashFlows/%d", i)
 		if f.Dated != s.dated {
-			c.Refuse("wrong_type", path, strings.ReplaceAll(path[1:], "/", ".")+" must be of the kind of the first item: all numbers, or all objects with date and amount")
+			c.Refuse("wrong_type", path, strings.ReplaceAll(path[1:], "/", ".")+" must have the type of the first item: all items are numbers, or all are objects with date and amount")
 		}
 		if f.Dated && f.Date == nil {
 			c.Missing(path + "/date")
@@ -160,7 +160,7 @@ func (s *series) readFlows(c *money.Check, flows []Flow) {
 		s.net(days)
 	}
 	if !slices.ContainsFunc(s.amounts, func(x float64) bool { return x != 0 }) {
-		c.Refuse("no_cash_flows", "/cashFlows", "cashFlows are all zero")
+		c.Refuse("no_cash_flows", "/cashFlows", "cashFlows must have an amount other than 0")
 	}
 }
 

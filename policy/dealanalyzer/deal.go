@@ -42,7 +42,7 @@ func read(in Input) (*deal, error) {
 		d.owed = in.Debt.Amount
 		*d.dcf.NetDebt = d.owed
 		if !(d.owed > 0 && d.owed < in.PurchasePrice+costs) {
-			c.Refuse("out_of_range", "/debt/amount", "debt.amount must be above 0 and below purchasePrice and transactionCosts together")
+			c.Refuse("out_of_range", "/debt/amount", "debt.amount must be above 0 and below the sum of purchasePrice and transactionCosts")
 		}
 		c.Between("/debt/annualRate", in.Debt.AnnualRate, 0, maxDebtRate)
 		c.OneOf("/debt/type", in.Debt.Type, "interestOnly", "amortizing")
@@ -64,7 +64,7 @@ func checkTerminal(c *money.Check, t Terminal, rate float64) {
 		if t.GrowthRate == nil {
 			c.Missing("/terminal/growthRate")
 		} else if *t.GrowthRate >= rate {
-			c.Refuse("growth_not_below_discount_rate", "/terminal/growthRate", "terminal/growthRate is not below discountRate")
+			c.Refuse("growth_not_below_discount_rate", "/terminal/growthRate", "terminal.growthRate must be below discountRate")
 		}
 		return
 	}
@@ -121,7 +121,7 @@ func (d *deal) serve(out *Output) (balance float64) {
 		interest, principal := float64(balance*d.debt.AnnualRate), 0.0
 		switch {
 		case d.debt.Type == "amortizing" && year == term:
-			principal = balance // includes what rounding left over
+			principal = balance // includes the remainder of rounding
 		case d.debt.Type == "amortizing":
 			principal = level - interest
 		case year == term && term < n:
@@ -150,7 +150,7 @@ func (d *deal) measure(in Input, out *Output, exit float64) error {
 	d.flows[len(d.flows)-1] += exit
 	for _, x := range d.flows {
 		if !(math.Abs(x) <= maxAmount) {
-			return policy.Refuse("out_of_range", "", "the equity flows go beyond 1e15")
+			return policy.Refuse("out_of_range", "", "every equity flow must be from -1e15 to 1e15")
 		}
 	}
 	m, err := cashflow.Evaluate(cashflow.Input{CashFlows: cashflow.Periodic(d.flows...), DiscountRate: &in.DiscountRate})
@@ -208,7 +208,7 @@ func (d *deal) split(w Waterfall) (*waterfall.Output, error) {
 		Compounding: w.Compounding, GPCommitmentRate: w.GPCommitmentRate, Events: []waterfall.Event{}}
 	for year, x := range d.flows {
 		if math.Abs(x) > maxSplit {
-			return nil, policy.Refuse("out_of_range", "/waterfall", "waterfall can split flows up to 1e12 only")
+			return nil, policy.Refuse("out_of_range", "/waterfall", "waterfall must be absent if an equity flow is above 1e12 or below -1e12")
 		}
 		amount := money.Round(money.Exact(x))
 		e := waterfall.Event{Date: money.Day(365 * year).String(), Type: "distribution", Amount: amount.Float()}

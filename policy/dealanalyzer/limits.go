@@ -8,7 +8,7 @@ const (
 	maxYears    = 50
 	maxMultiple = 1000
 	maxDebtRate = 2
-	maxGrid     = 11 // rows or columns of a table that people can read
+	maxGrid     = 11 // largest number of rows, and of columns, of a table
 	// maxSplit is the largest flow that the waterfall can split to the cent.
 	maxSplit = 1e12
 )

@@ -28,7 +28,7 @@ var Service = policy.Declare(policy.Service{
 	PriceCents: 2,
 	Group:      policy.GroupPayments,
 	Title:      "E-mail check",
-	Summary:    "Validates one e-mail address: RFC 5322 diagnosis, disposable domain, role address, free provider, typo suggestion, alias normalisation and a deliverability score; no DNS, no mailbox probe.",
+	Summary:    "Validates one e-mail address: RFC 5322 diagnosis, disposable domain, role address, free provider, typo suggestion, alias normalization and a deliverability score. It queries no DNS and contacts no mail server.",
 	Example:    `{"email":"ann.lee+news@gmial.com"}`,
 	Signed:     true,
 	TakesNUL:   "email",
@@ -57,7 +57,7 @@ type Output struct {
 	ASCIIDomain         *string          `json:"asciiDomain" jsonschema:"nullable" jsonschema_description:"Domain as A-labels, lower case."`
 	NormalizedEmail     *string          `json:"normalizedEmail" jsonschema:"nullable" jsonschema_description:"Local part as written at the domain in A-labels; null if not valid."`
 	CanonicalEmail      *string          `json:"canonicalEmail" jsonschema:"nullable" jsonschema_description:"The address without aliases; two addresses of one mailbox have the same canonicalEmail."`
-	Alias               Alias            `json:"alias" jsonschema_description:"Sub-address after a plus sign."`
+	Alias               Alias            `json:"alias" jsonschema_description:"Tag after a plus sign in the local part."`
 	Disposable          bool             `json:"disposable" jsonschema_description:"The domain offers disposable addresses."`
 	FreeProvider        bool             `json:"freeProvider" jsonschema_description:"The domain is a free mail provider."`
 	RoleAddress         bool             `json:"roleAddress" jsonschema_description:"The local part names a role and not a person."`
@@ -70,7 +70,7 @@ type Output struct {
 	Recommendation      string           `json:"recommendation" jsonschema:"enum=accept,enum=review,enum=reject" jsonschema_description:"Recommended use of the address."`
 	ListVersion         string           `json:"listVersion" jsonschema_description:"Version of the list of disposable domains."`
 	Evidence            []Evidence       `json:"evidence" jsonschema_description:"Result of each rule."`
-	Limitations         []string         `json:"limitations" jsonschema_description:"What was not checked."`
+	Limitations         []string         `json:"limitations" jsonschema_description:"Checks that were not made."`
 	Findings            []policy.Finding `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }
 

@@ -28,7 +28,7 @@ var Service = policy.Declare(policy.Service{
 	PriceCents: 5,
 	Group:      policy.GroupPayments,
 	Title:      "Evidence verification",
-	Summary:    "Verifies the evidence of an agent's purchase: challenge, receipt, policy decision and response must agree, be fresh, hash right and be real; answers with each rule's outcome.",
+	Summary:    "Verifies the evidence of an agent's purchase: challenge, receipt, policy decision and response must agree, be recent and genuine, and match their hashes. The answer has the outcome of each rule.",
 	Example: `{"bundle":{"challenge":{"resourceUrl":"https://api.weather.example/v1","method":"GET","network":"base","asset":"USDC",` +
 		`"payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"40000","issuedAt":"2026-01-02T03:04:05Z"},` +
 		`"receipt":{"network":"eip155:8453","payTo":"0x1f9840a85d5af5bf1d1762f925bdaddc4201f984","amountUnits":"40000","success":true,"settledAt":"2026-01-02T03:04:08Z"},` +

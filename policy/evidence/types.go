@@ -64,17 +64,17 @@ type Receipt struct {
 	Payer       string `json:"payer,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Address of the payer."`
 	Transaction string `json:"transaction,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Hash or signature of the transaction."`
 	Success     *bool  `json:"success,omitempty" jsonschema_description:"Whether the settlement succeeded."`
-	SettledAt   string `json:"settledAt,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time" jsonschema_description:"When it was settled, RFC 3339."`
+	SettledAt   string `json:"settledAt,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time" jsonschema_description:"When the payment was settled, RFC 3339."`
 
 	raw jsontext.Value
 }
 
 // PolicyDecision is the decision of the buyer's policy before the payment.
 type PolicyDecision struct {
-	Decision   string `json:"decision,omitempty" jsonschema:"enum=allow,enum=deny,enum=needs_review" jsonschema_description:"What the policy decided."`
+	Decision   string `json:"decision,omitempty" jsonschema:"enum=allow,enum=deny,enum=needs_review" jsonschema_description:"Decision of the policy."`
 	DecisionID string `json:"decisionId,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Id of the decision."`
 	PolicyID   string `json:"policyId,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Name of the policy."`
-	IssuedAt   string `json:"issuedAt,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time" jsonschema_description:"When it was decided, RFC 3339."`
+	IssuedAt   string `json:"issuedAt,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time" jsonschema_description:"When the policy decided, RFC 3339."`
 
 	raw jsontext.Value
 }
@@ -93,7 +93,7 @@ type Response struct {
 // Source states how the artifacts were collected.
 type Source struct {
 	Kind      string `json:"kind" jsonschema:"minLength=1,enum=live,enum=replay,enum=synthetic,enum=test,enum=unknown" jsonschema_description:"Source of the artifacts; synthetic and test are rejected."`
-	Collector string `json:"collector,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Person or program that collected them."`
+	Collector string `json:"collector,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Person or program that collected the artifacts."`
 }
 
 // Hashes contains the hashes that the caller states for the artifacts.
@@ -106,9 +106,9 @@ type Hashes struct {
 
 // Output is the verdict with the result of each rule.
 type Output struct {
-	Verdict    string           `json:"verdict" jsonschema:"enum=verified,enum=needs_review,enum=rejected,enum=insufficient_evidence" jsonschema_description:"The worst effect of a rule: reject gives rejected, then insufficient_evidence, then needs_review; without any it is verified."`
+	Verdict    string           `json:"verdict" jsonschema:"enum=verified,enum=needs_review,enum=rejected,enum=insufficient_evidence" jsonschema_description:"Result by the strictest effect of a rule: rejected, then insufficient_evidence, then needs_review; verified if no rule has an effect."`
 	Rules      []Rule           `json:"rules" jsonschema_description:"Result of every rule, in order."`
-	Confidence float64          `json:"confidence" jsonschema:"minimum=0,maximum=1" jsonschema_description:"Share of rules that passed, of those not skipped."`
+	Confidence float64          `json:"confidence" jsonschema:"minimum=0,maximum=1" jsonschema_description:"Number of rules that passed, divided by the number of rules that were not skipped."`
 	BundleHash string           `json:"bundleHash" jsonschema_description:"SHA-256 of the canonical bundle."`
 	Findings   []policy.Finding `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }

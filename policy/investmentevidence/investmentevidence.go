@@ -23,8 +23,8 @@ var Service = policy.Declare(policy.Service{
 	PriceCents: 25,
 	Group:      policy.GroupFinance,
 	Title:      "Investment evidence",
-	Summary: "Runs cash-flow and DCF analytics and portfolio risk scoring together and reports check by check (value, returns, multiples, payback, " +
-		"concentration, drawdown, history) what supports an investment, with a verdict. Signed receipt.",
+	Summary: "Runs a cash-flow analysis, a DCF valuation and a portfolio risk score, and reports for each check (value, returns, multiples, payback, " +
+		"concentration, drawdown, history) whether it supports an investment, with a verdict. Signed receipt.",
 	Example: `{"cashFlow":{"cashFlows":[-1200,400,500,650],"discountRate":0.08},` +
 		`"portfolio":{"positions":[{"symbol":"AAA","weight":0.6},{"symbol":"BBB","weight":0.4}],"portfolioReturns":[0.012,-0.002,0.01,-0.016],"periodsPerYear":12}}`,
 	Signed:     true,
@@ -37,7 +37,7 @@ var Service = policy.Declare(policy.Service{
 // Input contains the request of one part, or of both parts.
 type Input struct {
 	policy.Common
-	CashFlow  *cashflow.Input      `json:"cashFlow,omitempty" jsonschema_description:"Request of cashflow/analyze. At least one of the two."`
+	CashFlow  *cashflow.Input      `json:"cashFlow,omitempty" jsonschema_description:"Request of cashflow/analyze. Send cashFlow, portfolio or both."`
 	Portfolio *portfoliorisk.Input `json:"portfolio,omitempty" jsonschema_description:"Request of portfolio-risk/score."`
 }
 
@@ -46,18 +46,18 @@ type Output struct {
 	CashFlow  *cashflow.Output      `json:"cashFlow" jsonschema:"nullable" jsonschema_description:"Answer of cashflow/analyze; null if not requested."`
 	Portfolio *portfoliorisk.Output `json:"portfolio" jsonschema:"nullable" jsonschema_description:"Answer of portfolio-risk/score; null if not requested."`
 	Evidence  []Evidence            `json:"evidence" jsonschema_description:"One row for each check that has data."`
-	Verdict   string                `json:"verdict" jsonschema:"enum=supported,enum=mixed,enum=not_supported" jsonschema_description:"supported: no check fails; mixed: at most half fail."`
+	Verdict   string                `json:"verdict" jsonschema:"enum=supported,enum=mixed,enum=not_supported" jsonschema_description:"supported: no check fails; mixed: at least one check fails, but at most half; not_supported: more than half fail."`
 	Findings  []policy.Finding      `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }
 
 // Evidence is the result of one check.
 type Evidence struct {
-	ID      string `json:"id" jsonschema_description:"Slug of the check."`
-	Source  string `json:"source" jsonschema:"enum=cashFlow,enum=portfolio" jsonschema_description:"Part it is about."`
+	ID      string `json:"id" jsonschema_description:"Name of the check."`
+	Source  string `json:"source" jsonschema:"enum=cashFlow,enum=portfolio" jsonschema_description:"Part of the answer that was checked."`
 	Metric  string `json:"metric" jsonschema_description:"Member of that part's answer."`
 	Value   any    `json:"value" jsonschema_description:"The member's value."`
-	Rule    string `json:"rule" jsonschema_description:"What passes."`
-	Outcome string `json:"outcome" jsonschema:"enum=pass,enum=warn,enum=fail" jsonschema_description:"warn: not as it should be, but no proof against."`
+	Rule    string `json:"rule" jsonschema_description:"Condition under which the check passes."`
+	Outcome string `json:"outcome" jsonschema:"enum=pass,enum=warn,enum=fail" jsonschema_description:"Result of the check. warn: the condition is not met, but that is no evidence against the investment."`
 }
 
 // Evaluate runs the parts and the checks. It refuses a request without a part (missing_field). It

@@ -87,9 +87,9 @@ func parse(canonical jsontext.Value) (*manifest, error) {
 	switch canonical.Kind() {
 	case '{':
 	case 'n':
-		return nil, policy.Refuse("missing_field", "/manifest", "manifest is missing")
+		return nil, policy.Refuse("missing_field", "/manifest", "manifest is required")
 	default:
-		return nil, policy.Refuse("wrong_type", "/manifest", "manifest has the wrong type")
+		return nil, policy.Refuse("wrong_type", "/manifest", "manifest must be an object")
 	}
 	m := &manifest{raw: membersOf(canonical)}
 	if result := membersOf(m.raw["result"]); m.raw["jsonrpc"] != nil && result["tools"] != nil {
@@ -103,7 +103,7 @@ func parse(canonical jsontext.Value) (*manifest, error) {
 		return nil, err
 	}
 	if len(m.tools) == 0 && !slices.ContainsFunc(m.servers, server.startable) {
-		return nil, policy.Refuse("empty_manifest", "/manifest", "manifest has no tools, and no server with a command, a url, packages or remotes")
+		return nil, policy.Refuse("empty_manifest", "/manifest", "manifest must have tools, or a server with a command, a url, packages or remotes")
 	}
 	for i, s := range m.servers {
 		for _, member := range sortedNames(s.raw) {
@@ -131,25 +131,25 @@ func (m *manifest) readTools() error {
 	case list == nil:
 		return nil
 	case list.Kind() != '[':
-		return policy.Refuse("wrong_type", "/manifest"+m.at+"/tools", "manifest.tools has the wrong type")
+		return policy.Refuse("wrong_type", "/manifest"+m.at+"/tools", "manifest.tools must be a list")
 	}
 	var items []jsontext.Value
 	for in := enter(list); in.More(); {
 		if items = append(items, in.Raw()); len(items) > maxTools {
-			return policy.Refuse("too_many_items", "/manifest"+m.at+"/tools", "manifest.tools has too many items")
+			return policy.Refuse("too_many_items", "/manifest"+m.at+"/tools", "manifest.tools must have at most "+strconv.Itoa(maxTools)+" items")
 		}
 	}
 	for i, item := range items {
 		path := m.at + "/tools/" + strconv.Itoa(i)
 		if !isObject(item) {
-			return policy.Refuse("wrong_type", "/manifest"+path, "manifest.tools has an item that is not an object")
+			return policy.Refuse("wrong_type", "/manifest"+path, "each item of manifest.tools must be an object")
 		}
 		object := membersOf(item)
 		switch name := object["name"]; {
 		case name == nil:
-			return policy.Refuse("missing_field", "/manifest"+path+"/name", "a tool of the manifest has no name")
+			return policy.Refuse("missing_field", "/manifest"+path+"/name", "each tool of the manifest must have a name")
 		case name.Kind() != '"':
-			return policy.Refuse("wrong_type", "/manifest"+path+"/name", "the name of a tool has the wrong type")
+			return policy.Refuse("wrong_type", "/manifest"+path+"/name", "the name of each tool must be a string")
 		}
 		m.tools = append(m.tools, newTool(item, object, path))
 	}
@@ -166,16 +166,16 @@ func (m *manifest) readServers() error {
 			continue
 		}
 		if !isObject(list) {
-			return policy.Refuse("wrong_type", "/manifest"+m.at+"/"+member, "manifest."+member+" is not an object")
+			return policy.Refuse("wrong_type", "/manifest"+m.at+"/"+member, "manifest."+member+" must be an object")
 		}
 		entries := membersOf(list)
 		if len(entries) > maxServers {
-			return policy.Refuse("too_many_items", "/manifest"+m.at+"/"+member, "manifest."+member+" has more than "+strconv.Itoa(maxServers)+" entries")
+			return policy.Refuse("too_many_items", "/manifest"+m.at+"/"+member, "manifest."+member+" must have at most "+strconv.Itoa(maxServers)+" entries")
 		}
 		m.configured = member
 		for _, name := range sortedNames(entries) {
 			if !isObject(entries[name]) {
-				return policy.Refuse("wrong_type", "/manifest"+m.at+"/"+member, "manifest."+member+" has an entry that is not an object")
+				return policy.Refuse("wrong_type", "/manifest"+m.at+"/"+member, "manifest."+member+" must have only objects as entries")
 			}
 			m.servers = append(m.servers, server{m.at + "/" + member + "/" + escaped(name), membersOf(entries[name])})
 		}

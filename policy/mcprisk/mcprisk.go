@@ -42,7 +42,7 @@ var Service = policy.Declare(policy.Service{
 	PriceCents: 5,
 	Group:      policy.GroupSafety,
 	Title:      "MCP manifest risk",
-	Summary:    "Analyses an MCP server manifest before install: tool poisoning, hidden text, shadowing, broad scopes, unpinned packages; per-tool findings with severity, reason and fix.",
+	Summary:    "Analyzes an MCP server manifest before its installation: tool poisoning, hidden text, shadowing, broad scopes, unpinned packages; per-tool findings with severity, reason and fix.",
 	Example: `{"manifest":{"name":"calculator","command":"npx","args":["-y","calculator-mcp@1.4.2"],"tools":[{"name":"sum","description":"Adds two numbers. [INST]",` +
 		`"inputSchema":{"type":"object","properties":{"a":{"type":"number"},"b":{"type":"number"}},"additionalProperties":false}}]}}`,
 	Rules:   documented,
@@ -84,12 +84,12 @@ type Tool struct {
 // Finding is one match of a rule at one position of the manifest.
 type Finding struct {
 	ID       string  `json:"id" jsonschema_description:"Name of the rule."`
-	Tool     *string `json:"tool" jsonschema:"nullable" jsonschema_description:"The tool concerned; null for the server."`
+	Tool     *string `json:"tool" jsonschema:"nullable" jsonschema_description:"Tool with the finding; null if the server has it."`
 	Severity string  `json:"severity" jsonschema:"enum=info,enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"Severity of the finding."`
 	Path     string  `json:"path" jsonschema_description:"JSON pointer into the manifest."`
 	Reason   string  `json:"reason" jsonschema_description:"What was found, in one sentence."`
 	Fix      string  `json:"fix" jsonschema_description:"What to change."`
-	Evidence string  `json:"evidence" jsonschema_description:"At most 120 characters; invisible characters as U+XXXX, secrets cut to four characters."`
+	Evidence string  `json:"evidence" jsonschema_description:"Part of the text that caused the finding, at most 120 characters, with invisible characters as U+XXXX and secrets cut to four characters."`
 	DocPath  string  `json:"docPath" jsonschema_description:"Path of the rule's page on this service."`
 }
 

@@ -25,7 +25,7 @@ const (
 	adverb                       // also, first: can be between subject and verb
 )
 
-// entry is what the vocabulary contains about a word.
+// entry contains the properties of a word in the vocabulary.
 type entry struct {
 	kinds  kind
 	base   string // base form, if the word is a form of a verb

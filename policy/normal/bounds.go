@@ -148,7 +148,7 @@ func (s *shape) set(name, value string) {
 func mustInt(text string) int {
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		panic("bound is not an integer: " + text)
+		panic("the limit of a jsonschema tag must be an integer: " + text)
 	}
 	return n
 }
@@ -156,7 +156,7 @@ func mustInt(text string) int {
 func mustFloat(text string) float64 {
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		panic("bound is not a number: " + text)
+		panic("the limit of a jsonschema tag must be a number: " + text)
 	}
 	return f
 }

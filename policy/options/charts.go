@@ -16,7 +16,7 @@ func charts(s policy.Service) ([]policy.Chart, error) {
 		return nil, err
 	}
 	c := policy.Chart{Title: "Value of the example's option by the price of the underlying, now and at expiry", Names: []string{"value now", "payoff at expiry"},
-		Values: make([][]float64, 2), Caption: fmt.Sprintf("The option is worth more than it would pay today; at expiry only what lies beyond the strike of %v counts.", in.Strike)}
+		Values: make([][]float64, 2), Caption: fmt.Sprintf("Before expiry the option is worth more than its payoff, which is the amount by which the price of the underlying exceeds the strike of %v.", in.Strike)}
 	for step := range 41 {
 		in.Spot = math.Round(in.Strike*(0.5+float64(step)/40)*100) / 100
 		answer, err := Evaluate(in)

@@ -47,23 +47,23 @@ type Input struct {
 	Spot       float64 `json:"spot" jsonschema:"exclusiveMinimum=0,maximum=1000000000000" jsonschema_description:"Price of the underlying now, in currency."`
 	Strike     float64 `json:"strike" jsonschema:"exclusiveMinimum=0,maximum=1000000000000" jsonschema_description:"Exercise price, in currency."`
 
-	TimeToExpiryYears *float64 `json:"timeToExpiryYears,omitempty" jsonschema:"minimum=0,maximum=100" jsonschema_description:"Years to expiry. Either this or valuationDate and expiryDate."`
+	TimeToExpiryYears *float64 `json:"timeToExpiryYears,omitempty" jsonschema:"minimum=0,maximum=100" jsonschema_description:"Years to expiry. Send either this member, or valuationDate and expiryDate."`
 	ValuationDate     *string  `json:"valuationDate,omitempty" jsonschema:"format=date" jsonschema_description:"Day of the valuation, YYYY-MM-DD; the time is counted ACT/365 Fixed."`
 	ExpiryDate        *string  `json:"expiryDate,omitempty" jsonschema:"format=date" jsonschema_description:"Day of expiry, YYYY-MM-DD, not before valuationDate."`
 
 	RiskFreeRate  float64    `json:"riskFreeRate" jsonschema:"minimum=-2,maximum=2" jsonschema_description:"Continuously compounded annual rate as a decimal (0.05 is 5 %)."`
 	DividendYield *float64   `json:"dividendYield,omitempty" jsonschema:"minimum=-2,maximum=2,default=0" jsonschema_description:"Continuous annual dividend yield as a decimal."`
-	Dividends     []Dividend `json:"dividends,omitempty" jsonschema:"maxItems=100" jsonschema_description:"Cash dividends until expiry, instead of dividendYield. Their present value is taken off the spot (escrowed model)."`
-	Volatility    *float64   `json:"volatility,omitempty" jsonschema:"minimum=0,maximum=10" jsonschema_description:"Annual volatility as a decimal. This or marketPrice or both."`
-	MarketPrice   *float64   `json:"marketPrice,omitempty" jsonschema:"minimum=0,maximum=1000000000000" jsonschema_description:"Observed price of the option, in currency; the implied volatility is found from it."`
-	ExerciseStyle *string    `json:"exerciseStyle,omitempty" jsonschema:"enum=european,enum=american,default=european" jsonschema_description:"European: at expiry only. American: at any time until expiry."`
+	Dividends     []Dividend `json:"dividends,omitempty" jsonschema:"maxItems=100" jsonschema_description:"Cash dividends until expiry, instead of dividendYield. Their present value is subtracted from the spot (escrowed model)."`
+	Volatility    *float64   `json:"volatility,omitempty" jsonschema:"minimum=0,maximum=10" jsonschema_description:"Annual volatility as a decimal. Send volatility, marketPrice or both."`
+	MarketPrice   *float64   `json:"marketPrice,omitempty" jsonschema:"minimum=0,maximum=1000000000000" jsonschema_description:"Observed price of the option, in currency, from which the implied volatility is computed."`
+	ExerciseStyle *string    `json:"exerciseStyle,omitempty" jsonschema:"enum=european,enum=american,default=european" jsonschema_description:"european: exercise at expiry only; american: at any time until expiry."`
 }
 
 // Dividend is an amount of cash that one share pays before expiry.
 type Dividend struct {
-	TimeYears *float64 `json:"timeYears,omitempty" jsonschema:"exclusiveMinimum=0,maximum=100" jsonschema_description:"Years from now, not after expiry. With timeToExpiryYears."`
-	Date      *string  `json:"date,omitempty" jsonschema:"format=date" jsonschema_description:"YYYY-MM-DD, after valuationDate and not after expiryDate. With these."`
-	Amount    float64  `json:"amount" jsonschema:"exclusiveMinimum=0,maximum=1000000000000" jsonschema_description:"For one share, in currency."`
+	TimeYears *float64 `json:"timeYears,omitempty" jsonschema:"exclusiveMinimum=0,maximum=100" jsonschema_description:"Years from the valuation to the dividend, not after expiry; if timeToExpiryYears is sent."`
+	Date      *string  `json:"date,omitempty" jsonschema:"format=date" jsonschema_description:"Day of the dividend, YYYY-MM-DD, after valuationDate and not after expiryDate; if these are sent."`
+	Amount    float64  `json:"amount" jsonschema:"exclusiveMinimum=0,maximum=1000000000000" jsonschema_description:"Dividend of one share, in currency."`
 }
 
 // Greeks are the sensitivities of the price in canonical units.
@@ -75,7 +75,7 @@ type Greeks struct {
 	Rho   float64 `json:"rho" jsonschema_description:"Change of the price per 1.00 (100 points) of the risk-free rate."`
 }
 
-// GreeksDisplay holds the sensitivities of Greeks, converted to the units that traders quote.
+// GreeksDisplay contains the sensitivities of Greeks, converted to the units that traders quote.
 type GreeksDisplay struct {
 	Delta       float64 `json:"delta" jsonschema_description:"Change of the price per 1 of spot."`
 	Gamma       float64 `json:"gamma" jsonschema_description:"Change of delta per 1 of spot."`
@@ -87,22 +87,22 @@ type GreeksDisplay struct {
 // Output is the valuation. Prices are in the currency of spot and strike.
 type Output struct {
 	Price                  float64          `json:"price" jsonschema_description:"Model price, in currency."`
-	D1                     *float64         `json:"d1" jsonschema:"nullable" jsonschema_description:"Null where time or volatility is zero."`
-	D2                     *float64         `json:"d2" jsonschema:"nullable" jsonschema_description:"Null where time or volatility is zero."`
+	D1                     *float64         `json:"d1" jsonschema:"nullable" jsonschema_description:"The term d1 of the formula; null if time or volatility is zero."`
+	D2                     *float64         `json:"d2" jsonschema:"nullable" jsonschema_description:"The term d2 of the formula; null if time or volatility is zero."`
 	Greeks                 Greeks           `json:"greeks" jsonschema_description:"Sensitivities in canonical units."`
 	GreeksDisplay          GreeksDisplay    `json:"greeksDisplay" jsonschema_description:"Sensitivities in display units."`
 	IntrinsicValue         float64          `json:"intrinsicValue" jsonschema_description:"Value of immediate exercise, at least 0."`
 	TimeValue              float64          `json:"timeValue" jsonschema_description:"Price less intrinsic value; may be negative for European options."`
-	Moneyness              string           `json:"moneyness" jsonschema:"enum=itm,enum=atm,enum=otm" jsonschema_description:"In, at or out of the money by spot against strike."`
+	Moneyness              string           `json:"moneyness" jsonschema:"enum=itm,enum=atm,enum=otm" jsonschema_description:"Whether the option is in, at or out of the money, by spot and strike."`
 	MoneynessRatio         float64          `json:"moneynessRatio" jsonschema_description:"Spot / strike."`
 	Forward                float64          `json:"forward" jsonschema_description:"Forward price of the underlying at expiry."`
 	DiscountFactor         float64          `json:"discountFactor" jsonschema_description:"Value now of 1 at expiry."`
-	ProbabilityInTheMoney  float64          `json:"probabilityInTheMoney" jsonschema_description:"Risk-neutral probability of expiring in the money, 0..1."`
-	TimeToExpiryYears      float64          `json:"timeToExpiryYears" jsonschema_description:"Years used."`
-	VolatilityUsed         float64          `json:"volatilityUsed" jsonschema_description:"Volatility behind price and Greeks: the given one, else the implied one."`
-	ImpliedVolatility      *float64         `json:"impliedVolatility" jsonschema:"nullable" jsonschema_description:"Volatility at which the price of exerciseStyle is marketPrice; null without one."`
-	ParityCounterpartPrice float64          `json:"parityCounterpartPrice" jsonschema_description:"European price of the other side (put for a call) by put-call parity."`
-	ExerciseStyle          string           `json:"exerciseStyle" jsonschema:"enum=european,enum=american" jsonschema_description:"As asked."`
+	ProbabilityInTheMoney  float64          `json:"probabilityInTheMoney" jsonschema_description:"Risk-neutral probability, from 0 to 1, that the option expires in the money."`
+	TimeToExpiryYears      float64          `json:"timeToExpiryYears" jsonschema_description:"Years to expiry, as used in the formula."`
+	VolatilityUsed         float64          `json:"volatilityUsed" jsonschema_description:"Volatility from which price and Greeks are computed: the one sent, else the implied one."`
+	ImpliedVolatility      *float64         `json:"impliedVolatility" jsonschema:"nullable" jsonschema_description:"Volatility at which the model price is marketPrice; null if there is none, or without marketPrice."`
+	ParityCounterpartPrice float64          `json:"parityCounterpartPrice" jsonschema_description:"European price of the put for a call, and of the call for a put, by put-call parity."`
+	ExerciseStyle          string           `json:"exerciseStyle" jsonschema:"enum=european,enum=american" jsonschema_description:"The exercise style as sent, or the default."`
 	EarlyExercisePremium   *float64         `json:"earlyExercisePremium,omitempty" jsonschema_description:"American price less European price, at least 0; American options only."`
 	Findings               []policy.Finding `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }
@@ -117,6 +117,7 @@ func Evaluate(in Input) (Output, error) {
 	}
 	var findings []policy.Finding
 	var implied *float64
+	// Compute the implied volatility. It is used for the price if no volatility was sent.
 	if in.MarketPrice != nil {
 		find := o.implied
 		if american {
@@ -128,7 +129,7 @@ func Evaluate(in Input) (Output, error) {
 			implied = &v
 		case in.Volatility == nil:
 			return Output{}, policy.Refuse("price_outside_no_arbitrage_bounds", "/marketPrice",
-				"marketPrice has no implied volatility between 0.000001 and 10")
+				"marketPrice must have an implied volatility between 0.000001 and 10")
 		default:
 			findings = append(findings, policy.Finding{ID: "no_implied_volatility", Severity: "medium", Path: "/marketPrice",
 				Message: "No volatility between 0.000001 and 10 explains the market price."})
@@ -137,6 +138,7 @@ func Evaluate(in Input) (Output, error) {
 			o.v = v
 		}
 	}
+	// Value the option. The answer for an American option also needs the European value.
 	european := o.quoted(o.european())
 	shown := european
 	if american {
@@ -182,7 +184,7 @@ func read(in Input) (option, bool, error) {
 	o.readDividends(&c, in)
 	o = o.escrowed()
 	if c.Err() == nil && !(o.s > 0) {
-		c.Refuse("inconsistent_input", "/dividends", "dividends must be worth less than spot")
+		c.Refuse("inconsistent_input", "/dividends", "dividends must have a present value below spot")
 	}
 	return o, style == "american", c.Err()
 }
@@ -210,7 +212,7 @@ func (o *option) readDividends(c *money.Check, in Input) {
 			c.Missing(path + "/timeYears")
 		}
 		if c.Err() == nil && !(own.t > 0 && own.t <= o.t) {
-			c.Refuse("inconsistent_input", path, "dividends must be paid after the valuation and not after expiry")
+			c.Refuse("inconsistent_input", path, "dividends must be paid after the valuation and not later than expiry")
 		}
 		o.dividends = append(o.dividends, own)
 	}
@@ -239,7 +241,7 @@ func readTime(c *money.Check, in Input) float64 {
 	}
 	days := c.Day("/expiryDate", *in.ExpiryDate) - c.Day("/valuationDate", *in.ValuationDate)
 	if days < 0 {
-		c.Refuse("inconsistent_input", "/expiryDate", "expiryDate is before valuationDate")
+		c.Refuse("inconsistent_input", "/expiryDate", "expiryDate must not be before valuationDate")
 	}
 	years := float64(days) / daysPerYear
 	c.Between("/expiryDate", max(years, 0), 0, maxYears)
@@ -280,7 +282,7 @@ func answer(o option, v, european valuation) (Output, error) {
 	return out, n.Err()
 }
 
-// findings returns what is unusual about an option and its valuation.
+// findings returns the findings about unusual terms and results of an option.
 func (o option) findings(v valuation, out Output) []policy.Finding {
 	var f []policy.Finding
 	add := func(id, severity, path, message string) {

@@ -27,7 +27,7 @@ var Service = policy.Declare(policy.Service{
 	PriceCents: 5,
 	Group:      policy.GroupPayments,
 	Title:      "Payment policy",
-	Summary:    "Checks one x402 payment before it is signed: resource binding, price, recipient, limits, replay and leaked secrets; answers allow, deny or needs_review.",
+	Summary:    "Checks one x402 payment before it is signed: resource binding, price, recipient, limits, replay and leaked secrets. The decision is allow, deny or needs_review.",
 	Example: `{"payment":{"resourceUrl":"https://api.weather.example/v1/forecast?city=Oslo","method":"GET","scheme":"exact","network":"base",` +
 		`"asset":"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913","payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"40000",` +
 		`"paymentPayloadResource":"https://api.weather.example/v1/forecast?city=Oslo","paymentIdentifier":"order-2026-000117","maxTimeoutSeconds":60},` +
@@ -168,7 +168,7 @@ func webURL(raw, path string) (normal.URL, error) {
 	u, err := normal.ParseURLAnyHost(raw)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
 		name := strings.ReplaceAll(path[1:], "/", ".")
-		return u, policy.Refuse("out_of_range", path, name+" is not a valid absolute http or https URL")
+		return u, policy.Refuse("out_of_range", path, name+" must be an absolute http or https URL")
 	}
 	return u, nil
 }
@@ -178,7 +178,7 @@ func hostEntries(entries []string, path string) ([]normal.HostEntry, error) {
 	for _, entry := range entries {
 		e, err := normal.ParseHostEntry(entry)
 		if err != nil {
-			return nil, policy.Refuse("out_of_range", path, strings.ReplaceAll(path[1:], "/", ".")+" has an entry that is not a host")
+			return nil, policy.Refuse("out_of_range", path, strings.ReplaceAll(path[1:], "/", ".")+" must have only entries of the form host, *.domain or host:port")
 		}
 		parsed = append(parsed, e)
 	}

@@ -62,8 +62,8 @@ type Policy struct {
 	MaxUSDPerTransaction *float64 `json:"maxUsdPerTransaction,omitempty" jsonschema:"minimum=0,maximum=1e12" jsonschema_description:"Maximum of one transaction in US dollars; an equal amount passes."`
 	AllowedNetworks      []string `json:"allowedNetworks,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Allowed networks; absent: any, empty: none."`
 	AllowedPayTo         []string `json:"allowedPayTo,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Allowed recipients; absent: any, empty: none."`
-	AllowedHosts         []string `json:"allowedHosts,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Allowed hosts, or *.domain for the hosts below a domain."`
-	BlockedHosts         []string `json:"blockedHosts,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Blocked hosts, as allowedHosts; overrides allowedHosts."`
+	AllowedHosts         []string `json:"allowedHosts,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Allowed hosts; *.domain allows every host below a domain."`
+	BlockedHosts         []string `json:"blockedHosts,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Blocked hosts, in the forms of allowedHosts; overrides allowedHosts."`
 
 	RequireExactScheme       bool  `json:"requireExactScheme,omitempty" jsonschema_description:"Only the scheme exact is allowed. Default false."`
 	RequireHTTPS             *bool `json:"requireHttps,omitempty" jsonschema_description:"Only https is allowed, except to this machine. Default true."`
@@ -72,11 +72,11 @@ type Policy struct {
 
 	AllowedAssets              []string `json:"allowedAssets,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Allowed assets; absent: any, empty: none."`
 	AllowedMethods             []string `json:"allowedMethods,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=32" jsonschema_description:"Allowed HTTP methods; absent: any, empty: none."`
-	AllowedFacilitators        []string `json:"allowedFacilitators,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Allowed facilitators: hosts, as allowedHosts."`
+	AllowedFacilitators        []string `json:"allowedFacilitators,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Hosts of allowed facilitators, in the forms of allowedHosts."`
 	MaxTimeoutSeconds          *int     `json:"maxTimeoutSeconds,omitempty" jsonschema:"minimum=1,maximum=31536000" jsonschema_description:"Maximum validity of the authorization in seconds. Default 300."`
 	DailyLimitUSD              *float64 `json:"dailyLimitUsd,omitempty" jsonschema:"minimum=0,maximum=1e12" jsonschema_description:"Largest sum of a day with this payment, in US dollars."`
 	MonthlyLimitUSD            *float64 `json:"monthlyLimitUsd,omitempty" jsonschema:"minimum=0,maximum=1e12" jsonschema_description:"Largest sum of a month with this payment, in US dollars."`
-	ReviewAboveUSD             *float64 `json:"reviewAboveUsd,omitempty" jsonschema:"minimum=0,maximum=1e12" jsonschema_description:"A higher amount needs a review by a person, in US dollars."`
+	ReviewAboveUSD             *float64 `json:"reviewAboveUsd,omitempty" jsonschema:"minimum=0,maximum=1e12" jsonschema_description:"An amount above this one, in US dollars, needs a review by a person."`
 	ReviewServiceRiskAtOrAbove string   `json:"reviewServiceRiskAtOrAbove,omitempty" jsonschema:"enum=medium,enum=high,enum=critical" jsonschema_description:"A serviceRisk.level at or above this one needs a review. Default high."`
 }
 
@@ -140,12 +140,12 @@ type Check struct {
 // the UTF-8 text, as 64 lower-case hex digits.
 type RedactedRecord struct {
 	ResourceHost          string   `json:"resourceHost" jsonschema_description:"Host of the resource."`
-	ResourcePathHash      string   `json:"resourcePathHash" jsonschema_description:"SHA-256 of its path."`
+	ResourcePathHash      string   `json:"resourcePathHash" jsonschema_description:"SHA-256 of the path of the resource."`
 	Method                string   `json:"method" jsonschema_description:"HTTP method."`
 	Scheme                *string  `json:"scheme" jsonschema:"nullable" jsonschema_description:"x402 scheme."`
 	Network               *string  `json:"network" jsonschema:"nullable" jsonschema_description:"CAIP-2 name, if known."`
 	Asset                 *string  `json:"asset" jsonschema:"nullable" jsonschema_description:"The asset as sent."`
-	PayTo                 *string  `json:"payTo" jsonschema:"nullable" jsonschema_description:"First six and last four characters."`
+	PayTo                 *string  `json:"payTo" jsonschema:"nullable" jsonschema_description:"First six and last four characters of the recipient."`
 	AmountUnits           *string  `json:"amountUnits" jsonschema:"nullable" jsonschema_description:"The amount in the smallest units of the asset."`
 	AmountUSD             *float64 `json:"amountUsd" jsonschema:"nullable" jsonschema_description:"The amount in US dollars, if known."`
 	PaymentIdentifierHash *string  `json:"paymentIdentifierHash" jsonschema:"nullable" jsonschema_description:"SHA-256 of the payment identifier."`

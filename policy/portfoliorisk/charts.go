@@ -16,7 +16,7 @@ func charts(s policy.Service) ([]policy.Chart, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := policy.Chart{Title: "Drawdown of the example's portfolio by period", Names: []string{"% below the best value so far"}, Values: make([][]float64, 1)}
+	c := policy.Chart{Title: "Drawdown of the example's portfolio by period", Names: []string{"% below the highest value so far"}, Values: make([][]float64, 1)}
 	value, best := 100.0, 100.0
 	c.Labels, c.Values[0] = []string{"0"}, []float64{0}
 	for period := range answer.Observations {
@@ -30,8 +30,8 @@ func charts(s policy.Service) ([]policy.Chart, error) {
 		c.Values[0] = append(c.Values[0], 100*(value/best-1))
 	}
 	if deepest := -slices.Min(c.Values[0]); math.Abs(deepest-100**answer.MaxDrawdown) > 1e-6 {
-		return nil, fmt.Errorf("the figure's drawdown is %v, the service's %v", deepest, *answer.MaxDrawdown)
+		return nil, fmt.Errorf("the chart has a largest drawdown of %v, the answer %v", deepest, *answer.MaxDrawdown)
 	}
-	c.Caption = fmt.Sprintf("How far the portfolio lies below its best value so far; the deepest point, %.1f%%, is the answer's maxDrawdown.", 100**answer.MaxDrawdown)
+	c.Caption = fmt.Sprintf("Loss of the portfolio since its highest value so far. The largest loss, %.1f%%, is maxDrawdown of the answer.", 100**answer.MaxDrawdown)
 	return []policy.Chart{c}, nil
 }

@@ -42,47 +42,47 @@ var Service = policy.Declare(policy.Service{
 type Input struct {
 	policy.Common
 	Positions        []Position `json:"positions" jsonschema:"minItems=1,maxItems=500" jsonschema_description:"The holdings."`
-	PortfolioReturns []float64  `json:"portfolioReturns,omitempty" jsonschema:"minItems=2,maxItems=5000" jsonschema_description:"Returns of the whole portfolio per period, each from -1 to 10, instead of returns of each position."`
+	PortfolioReturns []float64  `json:"portfolioReturns,omitempty" jsonschema:"minItems=2,maxItems=5000" jsonschema_description:"Return of the whole portfolio in each period, from -1 to 10, instead of the returns of each position."`
 	BenchmarkReturns []float64  `json:"benchmarkReturns,omitempty" jsonschema:"minItems=2,maxItems=5000" jsonschema_description:"Returns of the benchmark in the same periods, each from -1 to 10."`
-	RiskFreeRate     *float64   `json:"riskFreeRate,omitempty" jsonschema:"minimum=-0.5,maximum=1,default=0" jsonschema_description:"Annual rate as a decimal, spread evenly over the periods."`
-	PeriodsPerYear   *int       `json:"periodsPerYear,omitempty" jsonschema:"minimum=1,maximum=365,default=252" jsonschema_description:"Periods of the returns a year."`
-	ConfidenceLevel  *float64   `json:"confidenceLevel,omitempty" jsonschema:"minimum=0.5,maximum=0.999,default=0.95" jsonschema_description:"Of value at risk and expected shortfall."`
+	RiskFreeRate     *float64   `json:"riskFreeRate,omitempty" jsonschema:"minimum=-0.5,maximum=1,default=0" jsonschema_description:"Annual risk-free rate as a decimal; each period gets an equal part."`
+	PeriodsPerYear   *int       `json:"periodsPerYear,omitempty" jsonschema:"minimum=1,maximum=365,default=252" jsonschema_description:"Number of periods of the returns in a year."`
+	ConfidenceLevel  *float64   `json:"confidenceLevel,omitempty" jsonschema:"minimum=0.5,maximum=0.999,default=0.95" jsonschema_description:"Confidence level of valueAtRisk and expectedShortfall."`
 }
 
 // Position is one holding. All positions have a weight, or all have a market value.
 type Position struct {
-	Symbol      string    `json:"symbol" jsonschema:"minLength=1,maxLength=32" jsonschema_description:"Unique in the portfolio."`
-	Weight      *float64  `json:"weight,omitempty" jsonschema:"minimum=-5,maximum=5" jsonschema_description:"Share of the capital, negative for a short; all sum to 1."`
-	MarketValue *float64  `json:"marketValue,omitempty" jsonschema:"minimum=-1000000000000000,maximum=1000000000000000" jsonschema_description:"In currency, negative for a short; all sum to more than 0."`
+	Symbol      string    `json:"symbol" jsonschema:"minLength=1,maxLength=32" jsonschema_description:"Name of the position, unique in the portfolio."`
+	Weight      *float64  `json:"weight,omitempty" jsonschema:"minimum=-5,maximum=5" jsonschema_description:"Share of the capital, negative for a short position. The sum of all weights is 1."`
+	MarketValue *float64  `json:"marketValue,omitempty" jsonschema:"minimum=-1000000000000000,maximum=1000000000000000" jsonschema_description:"Market value in currency, negative for a short position. The sum of all values is above 0."`
 	Sector      *string   `json:"sector,omitempty" jsonschema:"minLength=1,maxLength=64,default=unclassified" jsonschema_description:"Sector of the holding."`
-	Returns     []float64 `json:"returns,omitempty" jsonschema:"minItems=2,maxItems=5000" jsonschema_description:"Returns per period, each from -1 to 10; all positions the same number, or none."`
+	Returns     []float64 `json:"returns,omitempty" jsonschema:"minItems=2,maxItems=5000" jsonschema_description:"Return in each period, from -1 to 10. All positions have the same number of returns, or none."`
 }
 
 // Output is the score with its measures. A number that cannot be computed is null.
 type Output struct {
-	RiskScore            float64          `json:"riskScore" jsonschema_description:"0 to 100, higher is riskier."`
-	RiskLevel            string           `json:"riskLevel" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"Below 25, 50, 75, and above."`
-	Volatility           *float64         `json:"volatility" jsonschema:"nullable" jsonschema_description:"Annual, a decimal."`
-	Sharpe               *float64         `json:"sharpe" jsonschema:"nullable" jsonschema_description:"Annual."`
-	Sortino              *float64         `json:"sortino" jsonschema:"nullable" jsonschema_description:"Annual."`
-	Omega                *float64         `json:"omegaRatio" jsonschema:"nullable" jsonschema_description:"Sum of the returns above the risk-free rate of a period over the sum of those below; null without a return below."`
-	InformationRatio     *float64         `json:"informationRatio" jsonschema:"nullable" jsonschema_description:"Mean return above benchmarkReturns over its standard deviation, annual."`
-	TrackingError        *float64         `json:"trackingError" jsonschema:"nullable" jsonschema_description:"Standard deviation of the return above benchmarkReturns, annual, a decimal."`
-	MaxDrawdown          *float64         `json:"maxDrawdown" jsonschema:"nullable" jsonschema_description:"Largest loss from a peak, 0..1."`
-	Calmar               *float64         `json:"calmar" jsonschema:"nullable" jsonschema_description:"annualizedReturn over maxDrawdown."`
+	RiskScore            float64          `json:"riskScore" jsonschema_description:"Risk from 0 to 100; a higher value is riskier."`
+	RiskLevel            string           `json:"riskLevel" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"low below 25, medium below 50, high below 75, else critical."`
+	Volatility           *float64         `json:"volatility" jsonschema:"nullable" jsonschema_description:"Annual volatility as a decimal."`
+	Sharpe               *float64         `json:"sharpe" jsonschema:"nullable" jsonschema_description:"Annual Sharpe ratio."`
+	Sortino              *float64         `json:"sortino" jsonschema:"nullable" jsonschema_description:"Annual Sortino ratio."`
+	Omega                *float64         `json:"omegaRatio" jsonschema:"nullable" jsonschema_description:"Sum of the excesses of returns above the risk-free rate of a period, divided by the sum of the shortfalls below it; null without a shortfall."`
+	InformationRatio     *float64         `json:"informationRatio" jsonschema:"nullable" jsonschema_description:"Annual information ratio: the mean return above benchmarkReturns, divided by its standard deviation."`
+	TrackingError        *float64         `json:"trackingError" jsonschema:"nullable" jsonschema_description:"Annual standard deviation of the return above benchmarkReturns, as a decimal."`
+	MaxDrawdown          *float64         `json:"maxDrawdown" jsonschema:"nullable" jsonschema_description:"Largest loss from a peak, from 0 to 1."`
+	Calmar               *float64         `json:"calmar" jsonschema:"nullable" jsonschema_description:"annualizedReturn divided by maxDrawdown."`
 	AnnualizedReturn     *float64         `json:"annualizedReturn" jsonschema:"nullable" jsonschema_description:"Compound annual return."`
-	ValueAtRisk          *float64         `json:"valueAtRisk" jsonschema:"nullable" jsonschema_description:"Loss per period not exceeded at confidenceLevel; positive is a loss."`
-	ExpectedShortfall    *float64         `json:"expectedShortfall" jsonschema:"nullable" jsonschema_description:"Mean loss of the periods at or beyond it."`
-	Beta                 *float64         `json:"beta" jsonschema:"nullable" jsonschema_description:"Against benchmarkReturns."`
-	ConcentrationHHI     float64          `json:"concentrationHHI" jsonschema_description:"0..1, sum of squared shares of the gross exposure."`
+	ValueAtRisk          *float64         `json:"valueAtRisk" jsonschema:"nullable" jsonschema_description:"Loss of a period that is not exceeded at confidenceLevel; a positive number is a loss."`
+	ExpectedShortfall    *float64         `json:"expectedShortfall" jsonschema:"nullable" jsonschema_description:"Mean loss of the periods with a loss of at least valueAtRisk."`
+	Beta                 *float64         `json:"beta" jsonschema:"nullable" jsonschema_description:"Beta of the portfolio against benchmarkReturns."`
+	ConcentrationHHI     float64          `json:"concentrationHHI" jsonschema_description:"Sum of the squared shares of the gross exposure, from 0 to 1."`
 	Diversification      float64          `json:"diversification" jsonschema_description:"1 less concentrationHHI."`
-	EffectiveHoldings    float64          `json:"effectiveHoldings" jsonschema_description:"1 over concentrationHHI."`
-	DiversificationRatio *float64         `json:"diversificationRatio" jsonschema:"nullable" jsonschema_description:"Weighted volatility of the positions over that of the portfolio."`
+	EffectiveHoldings    float64          `json:"effectiveHoldings" jsonschema_description:"1 divided by concentrationHHI."`
+	DiversificationRatio *float64         `json:"diversificationRatio" jsonschema:"nullable" jsonschema_description:"Weighted volatility of the positions divided by the volatility of the portfolio."`
 	GrossExposure        float64          `json:"grossExposure" jsonschema_description:"Sum of the absolute weights."`
 	Observations         int              `json:"observations" jsonschema_description:"Number of periods; 0 without returns."`
-	Sectors              []Sector         `json:"sectors" jsonschema_description:"By weight, largest first."`
-	SectorHHI            float64          `json:"sectorHHI" jsonschema_description:"0..1, of the absolute sector weights."`
-	Positions            []Holding        `json:"positions" jsonschema_description:"In the order of the request."`
+	Sectors              []Sector         `json:"sectors" jsonschema_description:"Sectors by weight, the largest first."`
+	SectorHHI            float64          `json:"sectorHHI" jsonschema_description:"Concentration of the absolute sector weights, from 0 to 1."`
+	Positions            []Holding        `json:"positions" jsonschema_description:"The positions, in the order of the request."`
 	Findings             []policy.Finding `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }
 
@@ -95,11 +95,11 @@ type Sector struct {
 
 // Holding is one position with its contribution to the risk.
 type Holding struct {
-	Symbol               string   `json:"symbol" jsonschema_description:"As sent."`
-	Sector               string   `json:"sector" jsonschema_description:"As sent, or unclassified."`
+	Symbol               string   `json:"symbol" jsonschema_description:"The symbol as sent."`
+	Sector               string   `json:"sector" jsonschema_description:"The sector as sent, or unclassified."`
 	Weight               float64  `json:"weight" jsonschema_description:"Share of the capital."`
-	RiskContribution     *float64 `json:"riskContribution" jsonschema:"nullable" jsonschema_description:"Share of the portfolio's variance; all sum to 1."`
-	StandaloneVolatility *float64 `json:"standaloneVolatility" jsonschema:"nullable" jsonschema_description:"Annual, of the position alone."`
+	RiskContribution     *float64 `json:"riskContribution" jsonschema:"nullable" jsonschema_description:"Share of the portfolio's variance. The sum of all shares is 1."`
+	StandaloneVolatility *float64 `json:"standaloneVolatility" jsonschema:"nullable" jsonschema_description:"Annual volatility of the position alone."`
 }
 
 // Evaluate scores a portfolio. The codes of its errors are missing_field, out_of_range, too_long,

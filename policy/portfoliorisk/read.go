@@ -35,7 +35,7 @@ func (p *portfolio) readPositions(c *money.Check, positions []Position) {
 	seen := map[string]bool{}
 	text := func(path, s string, limit int) {
 		if s == "" {
-			c.Refuse("out_of_range", path, path[1:]+" must have at least 1 characters")
+			c.Refuse("out_of_range", path, path[1:]+" must not be empty")
 		}
 		if utf8.RuneCountInString(s) > limit {
 			c.Refuse("too_long", path, fmt.Sprintf("%s must have at most %d characters", path[1:], limit))
@@ -45,7 +45,7 @@ func (p *portfolio) readPositions(c *money.Check, positions []Position) {
 		path := fmt.Sprintf("/positions/%d", i)
 		text(path+"/symbol", x.Symbol, maxSymbol)
 		if seen[x.Symbol] {
-			c.Refuse("inconsistent_input", path+"/symbol", path[1:]+"/symbol is there twice")
+			c.Refuse("inconsistent_input", path+"/symbol", path[1:]+"/symbol must not be that of an earlier position")
 		}
 		seen[x.Symbol] = true
 		sector := money.Or(x.Sector, unclassified)
@@ -67,7 +67,7 @@ func (p *portfolio) readWeights(c *money.Check, positions []Position) {
 		case x.Weight == nil && x.MarketValue == nil:
 			c.Missing(path + "/weight")
 		case (x.MarketValue != nil) != byValue:
-			c.Refuse("inconsistent_input", path, path[1:]+" must have weight or marketValue as the first position has")
+			c.Refuse("inconsistent_input", path, path[1:]+" must have the same member of weight and marketValue as the first position")
 		}
 		c.Between(path+"/weight", money.Or(x.Weight, 0), -maxWeight, maxWeight)
 		c.Between(path+"/marketValue", money.Or(x.MarketValue, 0), -maxValue, maxValue)
@@ -78,10 +78,10 @@ func (p *portfolio) readWeights(c *money.Check, positions []Position) {
 	sum := total.Float()
 	total.Add(-1)
 	if byValue && !(sum > 0) {
-		c.Refuse("inconsistent_input", "/positions", "positions have market values that do not sum to more than 0")
+		c.Refuse("inconsistent_input", "/positions", "positions must have market values with a sum above 0")
 	}
 	if !byValue && !(math.Abs(total.Float()) <= sumOfWeights) {
-		c.Refuse("weights_do_not_sum_to_one", "/positions", "positions have weights that do not sum to 1")
+		c.Refuse("weights_do_not_sum_to_one", "/positions", "positions must have weights with a sum of 1")
 	}
 	for i := range p.weights {
 		if byValue {
@@ -114,7 +114,7 @@ func (p *portfolio) readReturns(c *money.Check, in Input) {
 	}
 	for i, x := range in.Positions {
 		if with > 0 && (x.Returns == nil || len(x.Returns) != len(in.Positions[0].Returns)) {
-			c.Refuse("returns_incomplete", fmt.Sprintf("/positions/%d/returns", i), "positions have not all the same number of returns")
+			c.Refuse("returns_incomplete", fmt.Sprintf("/positions/%d/returns", i), "positions must all have the same number of returns, or none")
 		}
 	}
 	if in.PortfolioReturns != nil {
@@ -127,7 +127,7 @@ func (p *portfolio) readReturns(c *money.Check, in Input) {
 	if in.BenchmarkReturns != nil {
 		series("/benchmarkReturns", in.BenchmarkReturns)
 		if len(in.BenchmarkReturns) != len(p.returns) {
-			c.Refuse("inconsistent_input", "/benchmarkReturns", "benchmarkReturns are not as many as the returns of the portfolio")
+			c.Refuse("inconsistent_input", "/benchmarkReturns", "benchmarkReturns must have as many items as the returns of the portfolio")
 		}
 	}
 }
@@ -177,7 +177,7 @@ func (p *portfolio) sectors(out *Output) {
 	})
 }
 
-// findings returns what is risky about a portfolio.
+// findings returns the findings about risks and unusual numbers of a portfolio.
 func (p *portfolio) findings(out *Output) []policy.Finding {
 	found := out.Findings
 	add := func(id, severity, path, message string) {

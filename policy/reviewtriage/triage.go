@@ -18,20 +18,20 @@ type Input struct {
 	policy.Common
 	Priority              string `json:"priority,omitempty" jsonschema:"enum=low,enum=normal,enum=high,enum=urgent" jsonschema_description:"The caller's priority; it can make a review more urgent, never less."`
 	RequestedBy           string `json:"requestedBy,omitempty" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"The person or system that requests the review."`
-	CommandScoreRequestID string `json:"commandScoreRequestId,omitempty" jsonschema:"pattern=^crs_[0-9a-f]{32}$" jsonschema_description:"An earlier score of the same action; recorded only."`
+	CommandScoreRequestID string `json:"commandScoreRequestId,omitempty" jsonschema:"pattern=^crs_[0-9a-f]{32}$" jsonschema_description:"Id of an earlier score of the same action. It is only recorded."`
 }
 
 // Packet is the information that a reviewer gets.
 type Packet struct {
-	Command               string   `json:"command" jsonschema_description:"The command, secrets masked."`
+	Command               string   `json:"command" jsonschema_description:"The command, with secrets masked."`
 	Reasons               []string `json:"reasons" jsonschema_description:"Reasons for a review."`
 	Questions             []string `json:"questions" jsonschema_description:"Open questions before a decision."`
 	Preconditions         []string `json:"preconditions" jsonschema_description:"Checks before an approval."`
 	ReviewerRole          string   `json:"reviewerRole" jsonschema:"enum=none,enum=code-owner,enum=dba,enum=sre-oncall,enum=security,enum=finance" jsonschema_description:"Who should review."`
 	Quorum                int      `json:"quorum" jsonschema:"minimum=0,maximum=2" jsonschema_description:"How many reviewers are needed, 0 to 2."`
-	BlastRadius           string   `json:"blastRadius" jsonschema_description:"What the action may affect."`
-	Reversibility         string   `json:"reversibility" jsonschema:"enum=yes,enum=hard,enum=no" jsonschema_description:"Whether it can be undone."`
-	RollbackPlan          bool     `json:"rollbackPlan" jsonschema_description:"A rollback plan is required before approval."`
+	BlastRadius           string   `json:"blastRadius" jsonschema_description:"Systems and data that the action may affect."`
+	Reversibility         string   `json:"reversibility" jsonschema:"enum=yes,enum=hard,enum=no" jsonschema_description:"Whether the action can be undone."`
+	RollbackPlan          bool     `json:"rollbackPlan" jsonschema_description:"Whether a rollback plan is required before an approval."`
 	Intent                string   `json:"intent,omitempty" jsonschema_description:"As sent, with secrets masked."`
 	Actor                 string   `json:"actor,omitempty" jsonschema_description:"As sent, with secrets masked."`
 	DiffStat              string   `json:"diffStat,omitempty" jsonschema_description:"As sent, with secrets masked."`
@@ -41,9 +41,9 @@ type Packet struct {
 
 // Output is the triage of one action.
 type Output struct {
-	RequestID             string           `json:"requestId" jsonschema:"pattern=^rtr_[0-9a-f]{32}$" jsonschema_description:"rtr_ and 32 digits of inputHash."`
+	RequestID             string           `json:"requestId" jsonschema:"pattern=^rtr_[0-9a-f]{32}$" jsonschema_description:"Id of the answer: rtr_ and the first 32 digits of inputHash."`
 	Risk                  string           `json:"risk" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"The highest level of the rules that matched."`
-	RequiresHuman         bool             `json:"requiresHuman" jsonschema_description:"Whether a person should decide."`
+	RequiresHuman         bool             `json:"requiresHuman" jsonschema_description:"Whether a person must decide before the action is executed."`
 	RecommendedAction     string           `json:"recommendedAction" jsonschema:"enum=proceed,enum=proceed_with_controls,enum=request_approval,enum=pause_and_escalate" jsonschema_description:"Recommended action."`
 	Queue                 string           `json:"queue" jsonschema:"enum=none,enum=standard,enum=urgent" jsonschema_description:"Queue for the review."`
 	SLAMinutes            *int             `json:"slaMinutes" jsonschema:"nullable" jsonschema_description:"Time limit of the review in minutes; null without a review."`
@@ -61,7 +61,7 @@ var Service = policy.Declare(policy.Service{
 	PriceCents: 25,
 	Group:      policy.GroupSafety,
 	Title:      "Review triage",
-	Summary:    "Whether a person must review an action, how soon, in which role, and the information for the decision.",
+	Summary:    "Determines whether a person must review an action, how soon and in which role, and collects the information for the decision.",
 	Example:    `{"command":"kubectl delete namespace payments","environment":"production","priority":"high"}`,
 	Ruleset:    actionrisk.Ruleset,
 	PassesOn:   []string{"command-risk/score"},
@@ -76,10 +76,10 @@ func evaluate(in Input) (Output, error) {
 		return Output{}, policy.Refuse("invalid_enum", "/priority", "priority must be low, normal, high or urgent")
 	}
 	if utf8.RuneCountInString(in.RequestedBy) > 200 {
-		return Output{}, policy.Refuse("too_long", "/requestedBy", "requestedBy is too long")
+		return Output{}, policy.Refuse("too_long", "/requestedBy", "requestedBy must have at most 200 characters")
 	}
 	if id := in.CommandScoreRequestID; id != "" && !scoreID(id) {
-		return Output{}, policy.Refuse("out_of_range", "/commandScoreRequestId", "commandScoreRequestId is not the id of a score")
+		return Output{}, policy.Refuse("out_of_range", "/commandScoreRequestId", "commandScoreRequestId must be crs_ and 32 lower-case hexadecimal digits")
 	}
 	return Triage(in), nil
 }

@@ -29,7 +29,7 @@ var Service = policy.Declare(policy.Service{
 	PriceCents: 25,
 	Group:      policy.GroupPayments,
 	Title:      "Spend assurance",
-	Summary:    "One signed preflight for an x402 payment: payment policy, wallet screening and evidence verification, merged into allow, deny or needs_review. A part that is left out leads to a review.",
+	Summary:    "One signed preflight for an x402 payment: payment policy, wallet screening and evidence verification, combined to allow, deny or needs_review. A missing part leads to a review.",
 	Example: `{"payment":{"resourceUrl":"https://api.weather.example/v1","method":"GET","scheme":"exact","network":"base","asset":"USDC",` +
 		`"payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","amountUnits":"40000","paymentIdentifier":"order-2026-000117"},` +
 		`"policy":{"policyId":"research","version":3,"requireWalletScreening":true},` +
@@ -49,7 +49,7 @@ var bounds = normal.BoundsOf[Input]()
 // Input is one payment, with what the buyer expects, allows and knows about it.
 type Input struct {
 	policy.Common
-	Payment     paymentpolicy.Payment      `json:"payment" jsonschema_description:"The payment to judge, as payment-policy/decide takes it."`
+	Payment     paymentpolicy.Payment      `json:"payment" jsonschema_description:"The payment to judge, in the form of payment-policy/decide."`
 	Expected    *paymentpolicy.Expected    `json:"expected,omitempty" jsonschema_description:"What the buyer expected."`
 	Policy      *Policy                    `json:"policy,omitempty" jsonschema_description:"The limits and lists of the buyer."`
 	Spend       *paymentpolicy.Spend       `json:"spend,omitempty" jsonschema_description:"Amounts spent before this payment."`
@@ -62,12 +62,12 @@ type Input struct {
 // Policy is the payment policy with one additional member for this service.
 type Policy struct {
 	paymentpolicy.Policy
-	RequireWalletScreening bool `json:"requireWalletScreening,omitempty" jsonschema_description:"A missing wallet is a finding of high severity instead of medium."`
+	RequireWalletScreening bool `json:"requireWalletScreening,omitempty" jsonschema_description:"Whether a missing wallet is a finding of high severity instead of medium."`
 }
 
 // Output is the combined decision with the answers of the parts.
 type Output struct {
-	Decision          string           `json:"decision" jsonschema:"enum=allow,enum=deny,enum=needs_review" jsonschema_description:"The worst of the parts: deny, needs_review, allow."`
+	Decision          string           `json:"decision" jsonschema:"enum=allow,enum=deny,enum=needs_review" jsonschema_description:"The strictest decision of the parts: deny, then needs_review, then allow."`
 	Components        Components       `json:"components" jsonschema_description:"Answers of the parts."`
 	Findings          []policy.Finding `json:"findings" jsonschema_description:"Findings of all parts; paths begin with /payment, /wallet or /evidence."`
 	FindingsTruncated bool             `json:"findingsTruncated,omitzero" jsonschema_description:"True if there were more than 500 findings; the most severe are kept."`
@@ -94,7 +94,7 @@ type PaymentPart struct {
 // WalletPart is the answer of the wallet screening.
 type WalletPart struct {
 	Decision  string           `json:"decision" jsonschema:"enum=allow,enum=deny,enum=needs_review" jsonschema_description:"allow, deny or needs_review."`
-	RiskScore float64          `json:"riskScore" jsonschema:"minimum=0,maximum=100" jsonschema_description:"0 to 100."`
+	RiskScore float64          `json:"riskScore" jsonschema:"minimum=0,maximum=100" jsonschema_description:"Risk of the wallet from 0 to 100."`
 	RiskLevel string           `json:"riskLevel" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"low below 25, medium below 50, high below 75, else critical."`
 	Findings  []policy.Finding `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }
@@ -113,7 +113,7 @@ func Evaluate(in Input) (Output, error) {
 		return Output{}, err
 	}
 	if in.Wallet != nil && in.Payment.PayTo != "" && !normal.SameAddress(in.Wallet.Address, in.Payment.PayTo) {
-		return Output{}, policy.Refuse("inconsistent_input", "/wallet/address", "wallet.address is not payment.payTo")
+		return Output{}, policy.Refuse("inconsistent_input", "/wallet/address", "wallet.address must be payment.payTo")
 	}
 	out := Output{Decision: "allow"}
 	for _, part := range []func(Input, *Output) error{payment, wallet, evidenced, bind} {

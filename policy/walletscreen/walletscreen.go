@@ -25,7 +25,7 @@ var Service = policy.Declare(policy.Service{
 	PriceCents: 10,
 	Group:      policy.GroupPayments,
 	Title:      "Wallet screen",
-	Summary:    "Scores a wallet's risk from 0 to 100 from caller-supplied sanctions hits, exposures, labels, transfers and source of funds, with the evidence of each signal.",
+	Summary:    "Scores a wallet's risk from 0 to 100 by sanctions hits, exposures, labels, transfers and source of funds that the caller sends, and shows the evidence of each signal.",
 	Example: `{"address":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984","network":"eip155:1",` +
 		`"sanctionsHits":[{"list":"OFAC SDN","matchType":"fuzzy","confidence":0.5}],` +
 		`"exposures":[{"category":"mixer","hops":2,"share":0.25}],"fundSource":{"declared":"gift","verified":false}}`,
@@ -45,35 +45,35 @@ type Subject struct {
 	Address        string         `json:"address" jsonschema:"minLength=3,maxLength=128,pattern=^[A-Za-z0-9:._-]+$" jsonschema_description:"Address of the wallet to screen."`
 	Network        string         `json:"network,omitempty" jsonschema:"minLength=1,maxLength=64" jsonschema_description:"Network of the address, for example eip155:8453."`
 	SanctionsHits  []SanctionsHit `json:"sanctionsHits,omitempty" jsonschema:"maxItems=100" jsonschema_description:"Entries of sanctions lists that match the wallet."`
-	Exposures      []Exposure     `json:"exposures,omitempty" jsonschema:"maxItems=500" jsonschema_description:"Kinds of funds the wallet is connected to."`
-	Counterparties []Counterparty `json:"counterparties,omitempty" jsonschema:"maxItems=500" jsonschema_description:"Addresses the wallet dealt with."`
+	Exposures      []Exposure     `json:"exposures,omitempty" jsonschema:"maxItems=500" jsonschema_description:"Categories of wallets from which the wallet received funds or to which it sent them."`
+	Counterparties []Counterparty `json:"counterparties,omitempty" jsonschema:"maxItems=500" jsonschema_description:"Labelled addresses with which the wallet had transfers."`
 	Transfers      []Transfer     `json:"transfers,omitempty" jsonschema:"maxItems=2000" jsonschema_description:"Transfers of the wallet."`
-	FundSource     *FundSource    `json:"fundSource,omitempty" jsonschema_description:"Where the funds are said to come from."`
+	FundSource     *FundSource    `json:"fundSource,omitempty" jsonschema_description:"Source of the funds that the owner declares."`
 }
 
 // SanctionsHit is one match with an entry of a sanctions list.
 type SanctionsHit struct {
 	List       string   `json:"list" jsonschema:"minLength=1,maxLength=64" jsonschema_description:"Name of the list, for example OFAC-SDN."`
-	MatchType  string   `json:"matchType" jsonschema:"minLength=1,enum=exact,enum=fuzzy" jsonschema_description:"exact: the address itself is listed; fuzzy: a name or cluster is near."`
-	Confidence *float64 `json:"confidence,omitempty" jsonschema:"minimum=0,maximum=1" jsonschema_description:"Of a fuzzy match; default 1."`
+	MatchType  string   `json:"matchType" jsonschema:"minLength=1,enum=exact,enum=fuzzy" jsonschema_description:"exact: the address itself is listed; fuzzy: a name or a cluster of addresses is similar."`
+	Confidence *float64 `json:"confidence,omitempty" jsonschema:"minimum=0,maximum=1" jsonschema_description:"Confidence of a fuzzy match, from 0 to 1; default 1."`
 	Hops       int      `json:"hops,omitempty" jsonschema:"minimum=0,maximum=10" jsonschema_description:"Transfers between the wallet and the listed one; default 0, the wallet itself."`
-	Entity     string   `json:"entity,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Who is listed."`
-	Program    string   `json:"program,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Programme under which it is listed."`
+	Entity     string   `json:"entity,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Person or organization that is listed."`
+	Program    string   `json:"program,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Sanctions programme of the entry."`
 }
 
 // Exposure is the share of the wallet's volume that comes from, or goes to, a category of wallets.
 type Exposure struct {
 	Category  string   `json:"category" jsonschema:"minLength=1,enum=sanctions,enum=terrorism_financing,enum=child_abuse,enum=ransomware,enum=stolen_funds,enum=darknet_market,enum=mixer,enum=scam,enum=fraud_shop,enum=high_risk_jurisdiction,enum=high_risk_exchange,enum=gambling,enum=p2p_exchange,enum=privacy_protocol,enum=bridge,enum=unhosted_wallet,enum=unknown,enum=defi,enum=exchange,enum=mining,enum=payment_processor,enum=merchant" jsonschema_description:"Kind of the funds."`
-	Direction string   `json:"direction,omitempty" jsonschema:"enum=incoming,enum=outgoing" jsonschema_description:"Default incoming."`
+	Direction string   `json:"direction,omitempty" jsonschema:"enum=incoming,enum=outgoing" jsonschema_description:"Whether the funds come into the wallet or go out of it. Default incoming."`
 	Hops      *int     `json:"hops,omitempty" jsonschema:"minimum=0,maximum=10" jsonschema_description:"Default 1."`
-	Share     *float64 `json:"share,omitempty" jsonschema:"minimum=0,maximum=1" jsonschema_description:"Of the wallet's volume."`
-	AmountUSD *float64 `json:"amountUsd,omitempty" jsonschema:"minimum=0" jsonschema_description:"US dollars; not part of the score."`
+	Share     *float64 `json:"share,omitempty" jsonschema:"minimum=0,maximum=1" jsonschema_description:"Share of the wallet's volume, from 0 to 1."`
+	AmountUSD *float64 `json:"amountUsd,omitempty" jsonschema:"minimum=0" jsonschema_description:"Amount in US dollars. It does not change the score."`
 }
 
 // Counterparty is a labelled address with which the wallet had transfers.
 type Counterparty struct {
 	Address string `json:"address" jsonschema:"minLength=1,maxLength=128" jsonschema_description:"Address of the counterparty."`
-	Label   string `json:"label" jsonschema:"minLength=1,enum=sanctions,enum=terrorism_financing,enum=child_abuse,enum=ransomware,enum=stolen_funds,enum=darknet_market,enum=mixer,enum=scam,enum=fraud_shop,enum=high_risk_jurisdiction,enum=high_risk_exchange,enum=gambling,enum=p2p_exchange,enum=privacy_protocol,enum=bridge,enum=unhosted_wallet,enum=unknown,enum=defi,enum=exchange,enum=mining,enum=payment_processor,enum=merchant" jsonschema_description:"A category."`
+	Label   string `json:"label" jsonschema:"minLength=1,enum=sanctions,enum=terrorism_financing,enum=child_abuse,enum=ransomware,enum=stolen_funds,enum=darknet_market,enum=mixer,enum=scam,enum=fraud_shop,enum=high_risk_jurisdiction,enum=high_risk_exchange,enum=gambling,enum=p2p_exchange,enum=privacy_protocol,enum=bridge,enum=unhosted_wallet,enum=unknown,enum=defi,enum=exchange,enum=mining,enum=payment_processor,enum=merchant" jsonschema_description:"Category of the counterparty."`
 	Hops    *int   `json:"hops,omitempty" jsonschema:"minimum=0,maximum=10" jsonschema_description:"Default 1."`
 }
 
@@ -81,14 +81,14 @@ type Counterparty struct {
 type Transfer struct {
 	Direction    string  `json:"direction" jsonschema:"minLength=1,enum=incoming,enum=outgoing" jsonschema_description:"Into the wallet or out of it."`
 	AmountUSD    float64 `json:"amountUsd" jsonschema:"minimum=0" jsonschema_description:"Amount in US dollars."`
-	Timestamp    string  `json:"timestamp" jsonschema:"minLength=1,maxLength=64,format=date-time" jsonschema_description:"RFC 3339 with zone."`
+	Timestamp    string  `json:"timestamp" jsonschema:"minLength=1,maxLength=64,format=date-time" jsonschema_description:"Time of the transfer, RFC 3339 with zone."`
 	Counterparty string  `json:"counterparty,omitempty" jsonschema:"minLength=1,maxLength=128" jsonschema_description:"Address of the other side."`
 	TxHash       string  `json:"txHash,omitempty" jsonschema:"minLength=1,maxLength=128" jsonschema_description:"Hash of the transaction."`
 }
 
 // FundSource is the source of funds that the wallet's holder declares.
 type FundSource struct {
-	Declared string `json:"declared" jsonschema:"minLength=1,enum=salary,enum=business,enum=exchange_withdrawal,enum=mining,enum=investment,enum=gift,enum=other,enum=unknown" jsonschema_description:"What the owner says."`
+	Declared string `json:"declared" jsonschema:"minLength=1,enum=salary,enum=business,enum=exchange_withdrawal,enum=mining,enum=investment,enum=gift,enum=other,enum=unknown" jsonschema_description:"Source of funds that the owner declares."`
 	Verified bool   `json:"verified" jsonschema_description:"Whether the declared source was verified. Default false."`
 }
 
@@ -96,14 +96,14 @@ type FundSource struct {
 type Output struct {
 	Address         string           `json:"address" jsonschema_description:"The address as sent."`
 	Network         *string          `json:"network" jsonschema:"nullable" jsonschema_description:"The network as sent."`
-	RiskScore       float64          `json:"riskScore" jsonschema:"minimum=0,maximum=100" jsonschema_description:"Two decimals."`
+	RiskScore       float64          `json:"riskScore" jsonschema:"minimum=0,maximum=100" jsonschema_description:"Risk from 0 to 100, with two decimals."`
 	RiskLevel       string           `json:"riskLevel" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"low below 25, medium below 50, high below 75, else critical."`
 	Decision        string           `json:"decision" jsonschema:"enum=allow,enum=deny,enum=needs_review" jsonschema_description:"deny, needs_review or allow."`
-	Recommendation  string           `json:"recommendation" jsonschema:"enum=block,enum=review,enum=proceed" jsonschema_description:"The decision as advice."`
-	Signals         []Signal         `json:"signals" jsonschema_description:"Strongest first, then in the order of the request."`
-	CategorySummary []CategoryTotal  `json:"categorySummary" jsonschema_description:"Strongest first, then by name."`
-	Coverage        Coverage         `json:"coverage" jsonschema_description:"How much was sent of each kind."`
-	Limitations     []string         `json:"limitations" jsonschema_description:"What was not checked."`
+	Recommendation  string           `json:"recommendation" jsonschema:"enum=block,enum=review,enum=proceed" jsonschema_description:"Recommended next step for the decision."`
+	Signals         []Signal         `json:"signals" jsonschema_description:"Signals, the strongest first; equal ones in the order of the request."`
+	CategorySummary []CategoryTotal  `json:"categorySummary" jsonschema_description:"Signals by category, the strongest category first; equal ones by name."`
+	Coverage        Coverage         `json:"coverage" jsonschema_description:"Number of items of each kind in the request."`
+	Limitations     []string         `json:"limitations" jsonschema_description:"Checks that were not made."`
 	Findings        []policy.Finding `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }
 
@@ -115,9 +115,9 @@ type Signal struct {
 	ID       string  `json:"id" jsonschema_description:"sanctions_exact, sanctions_fuzzy, exposure, counterparty, structuring, rapid_pass_through, fan_in or fund_source."`
 	Source   string  `json:"source" jsonschema_description:"JSON pointer of the evidence in the request."`
 	Category *string `json:"category" jsonschema:"nullable" jsonschema_description:"Kind of the funds, where the signal has one."`
-	Hops     *int    `json:"hops" jsonschema:"nullable" jsonschema_description:"Number of transfers between the wallet and the source, where known."`
-	Strength float64 `json:"strength" jsonschema:"minimum=0,maximum=1" jsonschema_description:"How strong the signal is, 0 to 1."`
-	Points   float64 `json:"points" jsonschema:"minimum=0,maximum=100" jsonschema_description:"What it adds to riskScore, 0 to 100."`
+	Hops     *int    `json:"hops" jsonschema:"nullable" jsonschema_description:"Number of transfers between the wallet and the source; null if unknown."`
+	Strength float64 `json:"strength" jsonschema:"minimum=0,maximum=1" jsonschema_description:"Strength of the signal, from 0 to 1."`
+	Points   float64 `json:"points" jsonschema:"minimum=0,maximum=100" jsonschema_description:"100 times strength."`
 }
 
 // CategoryTotal contains the number and the largest strength of the signals of one category.

@@ -8,8 +8,8 @@ func charts(s policy.Service) ([]policy.Chart, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := policy.Chart{Shape: policy.Stacked, Title: "What investors and manager get of each tier", Names: []string{"investors", "manager"}, Values: make([][]float64, 2),
-		Caption: "The distribution of the example, tier after tier: investors first, then the manager catches up, then both share."}
+	c := policy.Chart{Shape: policy.Stacked, Title: "Amounts of investors and manager in each tier", Names: []string{"investors", "manager"}, Values: make([][]float64, 2),
+		Caption: "Tiers of the example's distribution: first the investors are paid, then the manager gets the catch-up, then both share the rest."}
 	labels := map[string]string{"return_of_capital": "capital", "preferred_return": "preferred return", "gp_catch_up": "catch-up", "carried_interest": "carry"}
 	for _, tier := range answer.Tiers {
 		c.Labels = append(c.Labels, labels[tier.Name])

@@ -39,7 +39,7 @@ func read(in Input, fewest int) (*terms, []event, error) {
 	c.OneOf("/style", style, "european", "american")
 	t.american = style == "american"
 	if t.american && in.Events == nil {
-		c.Refuse("inconsistent_input", "/style", "style american needs events")
+		c.Refuse("inconsistent_input", "/style", "style must be european if events are absent")
 	}
 	t.readRates(&c, in)
 	var events []event
@@ -74,18 +74,19 @@ func (t *terms) readRates(c *money.Check, in Input) {
 		c.Missing("/preferredReturnRate")
 	}
 	if in.Hurdles == nil && catchUp > 0 && catchUp <= carry {
-		c.Refuse("catch_up_not_above_carry", "/catchUpRate", "catchUpRate is not above carryRate")
+		c.Refuse("catch_up_not_above_carry", "/catchUpRate", "catchUpRate must be 0 or above carryRate")
 	}
 	for i, h := range in.Hurdles {
 		c.Between(fmt.Sprintf("/hurdles/%d/rate", i), h.Rate, 0, maxRate)
 		c.Between(fmt.Sprintf("/hurdles/%d/carryRate", i), h.CarryRate, 0, maxCarry)
 		if i > 0 && !(h.Rate > in.Hurdles[i-1].Rate) {
-			c.Refuse("inconsistent_input", fmt.Sprintf("/hurdles/%d/rate", i), "hurdles are not in ascending order of rate")
+			c.Refuse("inconsistent_input", fmt.Sprintf("/hurdles/%d/rate", i), "hurdles must be in ascending order of rate, without equal rates")
 		}
 	}
 	if c.Err() != nil {
 		return
 	}
+	// Convert the rates to exact fractions. The headline carry is the highest carry rate.
 	t.commitment, t.catchUp, t.headline = money.Exact(commitment), money.Exact(catchUp), money.Exact(carry)
 	t.given = in.Hurdles
 	list := in.Hurdles
@@ -125,10 +126,10 @@ func (t *terms) readEvents(c *money.Check, list []Event, fewest int) []event {
 			c.Missing(path + "/dealId")
 		}
 		if e.DealID != nil && own.deal == "" {
-			c.Refuse("out_of_range", path+"/dealId", path[1:]+"/dealId is empty")
+			c.Refuse("out_of_range", path+"/dealId", path[1:]+"/dealId must not be empty")
 		}
 		if utf8.RuneCountInString(own.deal) > maxDealID {
-			c.Refuse("too_long", path+"/dealId", path[1:]+"/dealId is longer than 64 characters")
+			c.Refuse("too_long", path+"/dealId", path[1:]+"/dealId must have at most 64 characters")
 		}
 		if own.contribution {
 			in += own.amount
@@ -136,7 +137,7 @@ func (t *terms) readEvents(c *money.Check, list []Event, fewest int) []event {
 			out += own.amount
 		}
 		if in > maxTotal || out > maxTotal {
-			c.Refuse("out_of_range", path+"/amount", "events sum to more than 70368744177664")
+			c.Refuse("out_of_range", path+"/amount", "the contributions, and the distributions, of events must each sum to at most 70368744177664")
 		}
 		if c.Err() != nil {
 			return nil
@@ -144,7 +145,7 @@ func (t *terms) readEvents(c *money.Check, list []Event, fewest int) []event {
 		events = append(events, own)
 	}
 	if in == 0 {
-		c.Refuse("inconsistent_input", "/events", "events have no contribution")
+		c.Refuse("inconsistent_input", "/events", "events must have at least one contribution")
 	}
 	return events
 }

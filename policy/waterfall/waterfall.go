@@ -49,79 +49,79 @@ var Service = policy.Declare(policy.Service{
 type Input struct {
 	policy.Common
 	ContributedCapital  *float64 `json:"contributedCapital,omitempty" jsonschema:"exclusiveMinimum=0,maximum=1000000000000" jsonschema_description:"Capital paid in at the start, in currency, at most two decimals. Required without events."`
-	DistributableAmount *float64 `json:"distributableAmount,omitempty" jsonschema:"minimum=0,maximum=1000000000000" jsonschema_description:"Paid out at the end, in currency, at most two decimals. Required without events."`
-	HoldingPeriodYears  *float64 `json:"holdingPeriodYears,omitempty" jsonschema:"minimum=0,maximum=100" jsonschema_description:"Years between the two. Required without events."`
-	Events              []Event  `json:"events,omitempty" jsonschema:"minItems=2,maxItems=1000" jsonschema_description:"Contributions and distributions with dates, in any order, instead of the three members above; on one day contributions come first."`
-	Style               *string  `json:"style,omitempty" jsonschema:"enum=european,enum=american,default=european" jsonschema_description:"european: whole fund. american: each deal by itself (with events only). Both with a clawback at the last event."`
+	DistributableAmount *float64 `json:"distributableAmount,omitempty" jsonschema:"minimum=0,maximum=1000000000000" jsonschema_description:"Amount paid out at the end, in currency, at most two decimals. Required without events."`
+	HoldingPeriodYears  *float64 `json:"holdingPeriodYears,omitempty" jsonschema:"minimum=0,maximum=100" jsonschema_description:"Years between contribution and distribution. Required without events."`
+	Events              []Event  `json:"events,omitempty" jsonschema:"minItems=2,maxItems=1000" jsonschema_description:"Contributions and distributions with dates, in any order, instead of contributedCapital, distributableAmount and holdingPeriodYears. On one day contributions come first."`
+	Style               *string  `json:"style,omitempty" jsonschema:"enum=european,enum=american,default=european" jsonschema_description:"european: the split is computed for the whole fund; american: for each deal alone (with events only). Both have a clawback at the last event."`
 	PreferredReturnRate *float64 `json:"preferredReturnRate,omitempty" jsonschema:"minimum=0,maximum=1" jsonschema_description:"Annual preferred return as a decimal. Required without hurdles."`
-	Compounding         *string  `json:"compounding,omitempty" jsonschema:"enum=annual,enum=simple,enum=quarterly,enum=monthly,default=annual" jsonschema_description:"Of the preferred return; with events annual or simple."`
+	Compounding         *string  `json:"compounding,omitempty" jsonschema:"enum=annual,enum=simple,enum=quarterly,enum=monthly,default=annual" jsonschema_description:"How the preferred return is compounded; with events annual or simple."`
 	CarryRate           *float64 `json:"carryRate,omitempty" jsonschema:"minimum=0,maximum=0.99,default=0.2" jsonschema_description:"GP's share of the profit as a decimal."`
-	CatchUpRate         *float64 `json:"catchUpRate,omitempty" jsonschema:"minimum=0,maximum=1,default=1" jsonschema_description:"GP's share while catching up, above carryRate; 0 for no catch-up (hard hurdle)."`
+	CatchUpRate         *float64 `json:"catchUpRate,omitempty" jsonschema:"minimum=0,maximum=1,default=1" jsonschema_description:"GP's share in the catch-up, above carryRate; 0 for no catch-up (hard hurdle)."`
 	Hurdles             []Hurdle `json:"hurdles,omitempty" jsonschema:"minItems=1,maxItems=6" jsonschema_description:"Several hurdles, rates strictly ascending, instead of preferredReturnRate, carryRate and catchUpRate."`
-	GPCommitmentRate    *float64 `json:"gpCommitmentRate,omitempty" jsonschema:"minimum=0,maximum=0.99,default=0" jsonschema_description:"GP's share of the contributed capital; the GP invests like the other investors and bears carry like theirs."`
+	GPCommitmentRate    *float64 `json:"gpCommitmentRate,omitempty" jsonschema:"minimum=0,maximum=0.99,default=0" jsonschema_description:"GP's share of the contributed capital. The GP invests and pays carry like the other investors."`
 }
 
 // Event is one dated payment.
 type Event struct {
-	Date   string  `json:"date" jsonschema:"format=date" jsonschema_description:"YYYY-MM-DD."`
-	Type   string  `json:"type" jsonschema:"enum=contribution,enum=distribution" jsonschema_description:"Paid in or paid out."`
-	Amount float64 `json:"amount" jsonschema:"exclusiveMinimum=0,maximum=1000000000000" jsonschema_description:"In currency, at most two decimals."`
-	DealID *string `json:"dealId,omitempty" jsonschema:"minLength=1,maxLength=64" jsonschema_description:"Required for american style."`
+	Date   string  `json:"date" jsonschema:"format=date" jsonschema_description:"Day of the event, YYYY-MM-DD."`
+	Type   string  `json:"type" jsonschema:"enum=contribution,enum=distribution" jsonschema_description:"contribution: paid in; distribution: paid out."`
+	Amount float64 `json:"amount" jsonschema:"exclusiveMinimum=0,maximum=1000000000000" jsonschema_description:"Amount in currency, at most two decimals."`
+	DealID *string `json:"dealId,omitempty" jsonschema:"minLength=1,maxLength=64" jsonschema_description:"Id of the deal; required for american style."`
 }
 
 // Hurdle is a return of the investors above which the GP's share of the profit changes.
 type Hurdle struct {
 	Rate      float64 `json:"rate" jsonschema:"minimum=0,maximum=1" jsonschema_description:"Annual return of the investors as a decimal."`
-	CarryRate float64 `json:"carryRate" jsonschema:"minimum=0,maximum=0.99" jsonschema_description:"GP's share above it as a decimal, until the next hurdle."`
+	CarryRate float64 `json:"carryRate" jsonschema:"minimum=0,maximum=0.99" jsonschema_description:"GP's share of the amounts above this hurdle and below the next, as a decimal."`
 }
 
 // Tier contains the amount of one tier, and its parts for limited partners and GP. Amounts are
 // exact to the cent.
 type Tier struct {
-	Name   string      `json:"name" jsonschema_description:"return_of_capital, preferred_return, gp_catch_up, carried_interest; with hurdles hurdle_2_split and on, residual_split."`
-	Amount money.Cents `json:"amount" jsonschema_description:"In currency."`
-	LP     money.Cents `json:"lp" jsonschema_description:"Investors' part, the GP's commitment included."`
-	GP     money.Cents `json:"gp" jsonschema_description:"GP's carry."`
+	Name   string      `json:"name" jsonschema_description:"return_of_capital, preferred_return, gp_catch_up or carried_interest; with hurdles also hurdle_2_split, hurdle_3_split and so on, and residual_split."`
+	Amount money.Cents `json:"amount" jsonschema_description:"Amount of the tier, in currency."`
+	LP     money.Cents `json:"lp" jsonschema_description:"Part of the investors, including the GP's commitment."`
+	GP     money.Cents `json:"gp" jsonschema_description:"Part of the GP as carry."`
 }
 
 // Clawback is the amount that the GP must pay back if the fund ends at its last event.
 type Clawback struct {
-	Required    bool        `json:"required" jsonschema_description:"Whether anything is owed."`
-	Amount      money.Cents `json:"amount" jsonschema_description:"The larger of the two below, at most the carry paid."`
+	Required    bool        `json:"required" jsonschema_description:"Whether the GP must pay anything back."`
+	Amount      money.Cents `json:"amount" jsonschema_description:"Amount to pay back: the larger of excessCarry and lpShortfall, at most the carry paid."`
 	ExcessCarry money.Cents `json:"excessCarry" jsonschema_description:"Carry paid above carryRate (with hurdles the highest) of the whole fund's profit."`
 	LPShortfall money.Cents `json:"lpShortfall" jsonschema_description:"Capital and preferred return (first hurdle) that the whole fund still owes its investors."`
 }
 
 // Deal is one deal of a deal-by-deal fund.
 type Deal struct {
-	DealID  string      `json:"dealId" jsonschema_description:"As sent."`
+	DealID  string      `json:"dealId" jsonschema_description:"The id as sent."`
 	Tiers   []Tier      `json:"tiers" jsonschema_description:"Every tier of the deal, in order."`
-	GPCarry money.Cents `json:"gpCarry" jsonschema_description:"In currency."`
-	Profit  money.Cents `json:"profit" jsonschema_description:"Distributions less contributions."`
+	GPCarry money.Cents `json:"gpCarry" jsonschema_description:"Carry of the GP, in currency."`
+	Profit  money.Cents `json:"profit" jsonschema_description:"Distributions less contributions of the deal."`
 }
 
 // Output is the split. Amounts are in currency units, exact to the cent.
 type Output struct {
-	Mode                  string           `json:"mode" jsonschema:"enum=simple,enum=dated" jsonschema_description:"dated: with events."`
-	Style                 string           `json:"style" jsonschema:"enum=european,enum=american" jsonschema_description:"As asked."`
-	Tiers                 []Tier           `json:"tiers" jsonschema_description:"Every tier in order; over all deals if american."`
+	Mode                  string           `json:"mode" jsonschema:"enum=simple,enum=dated" jsonschema_description:"dated with events, otherwise simple."`
+	Style                 string           `json:"style" jsonschema:"enum=european,enum=american" jsonschema_description:"The style as sent, or the default."`
+	Tiers                 []Tier           `json:"tiers" jsonschema_description:"Every tier in order; for american style the sum over all deals."`
 	TotalDistributed      money.Cents      `json:"totalDistributed" jsonschema_description:"Sum of the tiers."`
-	InvestorTotal         money.Cents      `json:"investorTotal" jsonschema_description:"To all investors, the GP's commitment included."`
+	InvestorTotal         money.Cents      `json:"investorTotal" jsonschema_description:"Amount paid to all investors, including the GP for its commitment."`
 	GPCarry               money.Cents      `json:"gpCarry" jsonschema_description:"Catch-up and carried interest of the GP."`
-	GPCoInvest            money.Cents      `json:"gpCoInvest" jsonschema_description:"GP's part of investorTotal by its commitment."`
+	GPCoInvest            money.Cents      `json:"gpCoInvest" jsonschema_description:"Part of investorTotal that the GP gets for its commitment."`
 	LPTotal               money.Cents      `json:"lpTotal" jsonschema_description:"investorTotal less gpCoInvest."`
 	GPTotal               money.Cents      `json:"gpTotal" jsonschema_description:"gpCarry plus gpCoInvest."`
 	TotalContributed      money.Cents      `json:"totalContributed" jsonschema_description:"Capital paid in."`
-	Profit                money.Cents      `json:"profit" jsonschema_description:"Distributed less contributed; negative for a loss."`
-	LPMoic                float64          `json:"lpMoic" jsonschema_description:"lpTotal over the limited partners' capital."`
+	Profit                money.Cents      `json:"profit" jsonschema_description:"totalDistributed less totalContributed; a negative number is a loss."`
+	LPMoic                float64          `json:"lpMoic" jsonschema_description:"lpTotal divided by the limited partners' capital."`
 	LPIrr                 *float64         `json:"lpIrr" jsonschema:"nullable" jsonschema_description:"Annual internal rate of return of the investors; null if there is none."`
-	EffectiveCarryRate    float64          `json:"effectiveCarryRate" jsonschema_description:"gpCarry over profit; 0 without profit."`
-	EffectiveCarryPercent float64          `json:"effectiveCarryPercent" jsonschema_description:"The same in percent."`
+	EffectiveCarryRate    float64          `json:"effectiveCarryRate" jsonschema_description:"gpCarry divided by profit; 0 without profit."`
+	EffectiveCarryPercent float64          `json:"effectiveCarryPercent" jsonschema_description:"effectiveCarryRate in percent."`
 	UnreturnedCapital     money.Cents      `json:"unreturnedCapital" jsonschema_description:"Capital still owed to investors."`
 	UnpaidPreferredReturn *money.Cents     `json:"unpaidPreferredReturn" jsonschema:"nullable" jsonschema_description:"Preferred return still owed (first hurdle); null beyond 70368744177664."`
-	FullyCaughtUp         bool             `json:"fullyCaughtUp" jsonschema_description:"Capital and preferred return are paid, the catch-up is complete and the GP has carryRate of preferred return and catch-up, within a cent."`
-	Clawback              *Clawback        `json:"clawback" jsonschema:"nullable" jsonschema_description:"What the GP owes back if the fund ends at the last event; null without events, since one distribution pays no carry too much."`
-	Deals                 *[]Deal          `json:"deals" jsonschema:"nullable" jsonschema_description:"american only, in order of appearance."`
+	FullyCaughtUp         bool             `json:"fullyCaughtUp" jsonschema_description:"Whether capital and preferred return are paid, the catch-up is complete, and the GP has, to the cent, carryRate of preferred return and catch-up."`
+	Clawback              *Clawback        `json:"clawback" jsonschema:"nullable" jsonschema_description:"Amount that the GP must pay back if the fund ends at the last event; null without events, because a single distribution never pays too much carry."`
+	Deals                 *[]Deal          `json:"deals" jsonschema:"nullable" jsonschema_description:"The deals, in the order of their first events; for american style only."`
 	Findings              []policy.Finding `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }
 
@@ -305,7 +305,7 @@ func (t *terms) addClawback(out *Output, pool []event, last money.Day) {
 	}
 }
 
-// addFindings adds what is unusual about a split.
+// addFindings adds the findings about unusual results of a split.
 func (t *terms) addFindings(out *Output, unpaid money.Cents, caughtUp bool) {
 	add := func(id, severity, message string) {
 		out.Findings = append(out.Findings, policy.Finding{ID: id, Severity: severity, Message: message})

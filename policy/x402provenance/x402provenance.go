@@ -25,7 +25,7 @@ var Service = policy.Declare(policy.Service{
 	PriceCents: 5,
 	Group:      policy.GroupPayments,
 	Title:      "x402 provenance",
-	Summary:    "Analyses caller-supplied x402 payment records: duplicates, the owner's own payments, concentration over external payers and evidence coverage; does not read the chain.",
+	Summary:    "Analyzes x402 payment records that the caller sends: duplicates, the owner's own payments, concentration of external payers, and missing members. It does not read the chain.",
 	Example: `{"records":[{"txHash":"0xa1","network":"eip155:8453","asset":"USDC","payer":"0x01","payTo":"0x99","amountUnits":"10000"},` +
 		`{"txHash":"0xa2","network":"eip155:8453","asset":"USDC","payer":"0x02","payTo":"0x99","amountUnits":"10000"},` +
 		`{"txHash":"0xA1","network":"eip155:8453","asset":"USDC","payer":"0x01","payTo":"0x99","amountUnits":"10000"}],"ownerWallets":["0x77"]}`,
@@ -39,8 +39,8 @@ type Input struct {
 	policy.Common
 	Records       []Record       `json:"records" jsonschema:"minItems=1,maxItems=5000" jsonschema_description:"The payments to analyze."`
 	OwnerWallets  []string       `json:"ownerWallets,omitempty" jsonschema:"maxItems=500,minLength=1,maxLength=128" jsonschema_description:"Wallets of the seller: payments from them are the seller's own."`
-	AssetDecimals map[string]int `json:"assetDecimals,omitempty" jsonschema_description:"Decimals of each asset, 0 to 36; default 6. Amounts are compared in units, so they change no figure."`
-	AsOf          string         `json:"asOf,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time" jsonschema_description:"RFC 3339 with zone; the time the caller speaks for."`
+	AssetDecimals map[string]int `json:"assetDecimals,omitempty" jsonschema_description:"Number of decimals of each asset, from 0 to 36; default 6. The answer has amounts in smallest units, so that no number of it depends on this member."`
+	AsOf          string         `json:"asOf,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time" jsonschema_description:"Time to which the caller's request applies, RFC 3339 with zone. No result depends on it."`
 }
 
 // Record is one payment, as the caller reports it.
@@ -50,33 +50,33 @@ type Record struct {
 	Asset       string `json:"asset" jsonschema:"minLength=1,maxLength=128" jsonschema_description:"Contract of the token, or its symbol, for example USDC."`
 	Payer       string `json:"payer" jsonschema:"minLength=1,maxLength=128" jsonschema_description:"Address of the payer."`
 	PayTo       string `json:"payTo" jsonschema:"minLength=1,maxLength=128" jsonschema_description:"Address of the recipient."`
-	AmountUnits string `json:"amountUnits" jsonschema:"minLength=1,maxLength=78,pattern=^(0|[1-9][0-9]{0\\,77})$" jsonschema_description:"Decimal digits in the asset's smallest units."`
-	Timestamp   string `json:"timestamp,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time" jsonschema_description:"When it was settled, RFC 3339."`
-	Resource    string `json:"resource,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"URL of what was bought."`
-	Facilitator string `json:"facilitator,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Who settled."`
-	LogIndex    *int   `json:"logIndex,omitempty" jsonschema:"minimum=0,maximum=9007199254740991" jsonschema_description:"Index of the log entry, where one transaction holds several payments."`
-	Success     *bool  `json:"success,omitempty" jsonschema_description:"Default true; failed payments are counted and left out."`
+	AmountUnits string `json:"amountUnits" jsonschema:"minLength=1,maxLength=78,pattern=^(0|[1-9][0-9]{0\\,77})$" jsonschema_description:"Amount in the asset's smallest units, in decimal digits."`
+	Timestamp   string `json:"timestamp,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time" jsonschema_description:"When the payment was settled, RFC 3339."`
+	Resource    string `json:"resource,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"URL of the purchased resource."`
+	Facilitator string `json:"facilitator,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Facilitator that settled the payment."`
+	LogIndex    *int   `json:"logIndex,omitempty" jsonschema:"minimum=0,maximum=9007199254740991" jsonschema_description:"Index of the log entry, if one transaction contains several payments."`
+	Success     *bool  `json:"success,omitempty" jsonschema_description:"Whether the payment succeeded. Default true. Failed payments are counted, but not analyzed."`
 }
 
 // Output contains the figures, the verdict and the findings.
 type Output struct {
 	RecordsTotal            int              `json:"recordsTotal" jsonschema_description:"Number of records sent."`
-	RecordsKept             int              `json:"recordsKept" jsonschema_description:"Number counted: without duplicates and failed ones."`
+	RecordsKept             int              `json:"recordsKept" jsonschema_description:"Number of records without duplicates and failed payments."`
 	DuplicatesDropped       int              `json:"duplicatesDropped" jsonschema_description:"Number of repeated records."`
 	FailedExcluded          int              `json:"failedExcluded" jsonschema_description:"Number of failed payments."`
-	SelfCount               int              `json:"selfCount" jsonschema_description:"Number in which payer and recipient are the same."`
-	OwnerCount              int              `json:"ownerCount" jsonschema_description:"Number paid by ownerWallets."`
-	ExternalCount           int              `json:"externalCount" jsonschema_description:"Number paid by others."`
-	ExternalPayerCount      int              `json:"externalPayerCount" jsonschema_description:"Number of others who paid."`
-	Totals                  []Total          `json:"totals" jsonschema_description:"By asset, in its smallest units."`
-	CandidateExternalPayers []Payer          `json:"candidateExternalPayers" jsonschema_description:"At most 50, largest first, of the asset with the most external records."`
-	Concentration           *Concentration   `json:"concentration" jsonschema:"nullable" jsonschema_description:"How the external payments are spread; null if there are none."`
-	Coverage                Coverage         `json:"coverage" jsonschema_description:"Parts of the records that carry each detail, 0 to 1."`
+	SelfCount               int              `json:"selfCount" jsonschema_description:"Number of payments in which payer and recipient are the same."`
+	OwnerCount              int              `json:"ownerCount" jsonschema_description:"Number of payments by ownerWallets."`
+	ExternalCount           int              `json:"externalCount" jsonschema_description:"Number of payments by other payers."`
+	ExternalPayerCount      int              `json:"externalPayerCount" jsonschema_description:"Number of other payers."`
+	Totals                  []Total          `json:"totals" jsonschema_description:"Sums of each asset, in its smallest units."`
+	CandidateExternalPayers []Payer          `json:"candidateExternalPayers" jsonschema_description:"Payers of the asset with the most external records, the largest first; at most 50."`
+	Concentration           *Concentration   `json:"concentration" jsonschema:"nullable" jsonschema_description:"Distribution of the external payments over payers; null if there are none."`
+	Coverage                Coverage         `json:"coverage" jsonschema_description:"Share of the records that have each member, from 0 to 1."`
 	FirstTimestamp          *string          `json:"firstTimestamp" jsonschema:"nullable" jsonschema_description:"The earliest time, RFC 3339."`
 	LastTimestamp           *string          `json:"lastTimestamp" jsonschema:"nullable" jsonschema_description:"The latest time, RFC 3339."`
-	ActiveDays              int              `json:"activeDays" jsonschema_description:"Days of UTC with a kept record."`
-	Verdict                 string           `json:"verdict" jsonschema:"enum=external_demand_supported,enum=concentrated,enum=self_dealing_suspected,enum=insufficient_evidence" jsonschema_description:"What the records say about demand."`
-	Limitations             []string         `json:"limitations" jsonschema_description:"What was not checked."`
+	ActiveDays              int              `json:"activeDays" jsonschema_description:"Number of days (UTC) with a record that was kept."`
+	Verdict                 string           `json:"verdict" jsonschema:"enum=external_demand_supported,enum=concentrated,enum=self_dealing_suspected,enum=insufficient_evidence" jsonschema_description:"Judgement of the demand by the records."`
+	Limitations             []string         `json:"limitations" jsonschema_description:"Checks that were not made."`
 	Findings                []policy.Finding `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 	FindingsTruncated       bool             `json:"findingsTruncated,omitzero" jsonschema_description:"True if there were more than 500 findings; the most severe are kept."`
 }
@@ -85,24 +85,24 @@ type Output struct {
 // 2^256.
 type Total struct {
 	Asset         string `json:"asset" jsonschema_description:"Contract or symbol of the asset."`
-	OwnerUnits    string `json:"ownerUnits" jsonschema_description:"Paid by ownerWallets, in smallest units."`
-	SelfUnits     string `json:"selfUnits" jsonschema_description:"Paid to oneself, in smallest units."`
-	ExternalUnits string `json:"externalUnits" jsonschema_description:"Paid by others, in smallest units."`
+	OwnerUnits    string `json:"ownerUnits" jsonschema_description:"Amount paid by ownerWallets, in smallest units."`
+	SelfUnits     string `json:"selfUnits" jsonschema_description:"Amount of payments in which payer and recipient are the same, in smallest units."`
+	ExternalUnits string `json:"externalUnits" jsonschema_description:"Amount paid by other payers, in smallest units."`
 }
 
 // Payer is one external payer, with its payments in the asset that concentration measures.
 type Payer struct {
 	Payer string   `json:"payer" jsonschema_description:"Address of the payer."`
 	Count int      `json:"count" jsonschema_description:"Number of payments."`
-	Units string   `json:"units" jsonschema_description:"Sum in smallest units."`
-	Share *float64 `json:"share" jsonschema:"nullable" jsonschema_description:"Of the asset's external amount; null where that is zero."`
+	Units string   `json:"units" jsonschema_description:"Sum of the payments in smallest units."`
+	Share *float64 `json:"share" jsonschema:"nullable" jsonschema_description:"Share of the asset's external amount; null if that amount is zero."`
 }
 
 // Concentration states how the external amount is distributed over payers. The figures about
 // amounts are null if every amount is zero.
 type Concentration struct {
-	TopPayerShare              *float64 `json:"topPayerShare" jsonschema:"nullable" jsonschema_description:"Part of the largest payer, 0 to 1."`
-	Top3Share                  *float64 `json:"top3Share" jsonschema:"nullable" jsonschema_description:"Part of the three largest payers, 0 to 1."`
+	TopPayerShare              *float64 `json:"topPayerShare" jsonschema:"nullable" jsonschema_description:"Share of the largest payer, from 0 to 1."`
+	Top3Share                  *float64 `json:"top3Share" jsonschema:"nullable" jsonschema_description:"Share of the three largest payers, from 0 to 1."`
 	HHI                        *float64 `json:"hhi" jsonschema:"nullable" jsonschema_description:"Herfindahl-Hirschman index of the amounts, 0 to 1."`
 	EffectivePayers            *float64 `json:"effectivePayers" jsonschema:"nullable" jsonschema_description:"1 / hhi."`
 	CountHHI                   float64  `json:"countHhi" jsonschema_description:"Herfindahl-Hirschman index of the numbers of payments, 0 to 1."`
@@ -200,6 +200,7 @@ func (a *analysis) keep(in Input) error {
 			a.out.FailedExcluded++
 			continue
 		}
+		// Drop a repeated record. It is a finding if the record differs from the first one.
 		entry := "-"
 		if r.LogIndex != nil {
 			entry = strconv.Itoa(*r.LogIndex)
@@ -213,6 +214,7 @@ func (a *analysis) keep(in Input) error {
 			continue
 		}
 		first[key] = len(a.records)
+		// Assign the class by the payer.
 		switch {
 		case k.payer == k.to:
 			k.class = self

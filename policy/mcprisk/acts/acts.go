@@ -61,6 +61,7 @@ func (s *Sentence) Read(clauses []meaning.Clause) {
 		if i+1 < len(clauses) {
 			a.next = &s.Acts[i+1]
 		}
+		// take adds the meaning of one phrase. with is the preposition before the phrase, or "".
 		last, placed, begun := phrase{}, false, false
 		take := func(with string, words []meaning.Word) {
 			p := meantBy(words)
@@ -77,6 +78,7 @@ func (s *Sentence) Read(clauses []meaning.Clause) {
 			}
 			last, begun = p, true
 		}
+		// The subject of a passive verb is the thing that the action is done to.
 		if c.Passive || slices.Contains(goings, c.Verb) {
 			meaning.Phrases(c.Topic, take)
 			last, placed, begun = phrase{}, false, false

@@ -30,6 +30,8 @@ func (s *Sentence) Bends(summary, first bool) (id string) {
 	if s.tone&(offstage|hush|rule|rivalWord|void|approval|refusal|personWord|anything|praise|brand) == 0 && !s.model {
 		return ""
 	}
+	// hushed, ruled and rivals are the points for concealment, for changed rules and for other
+	// tools. The flags are signs that count once in a sentence.
 	var hushed, ruled, rivals, points int
 	var addressed, directed, person, blind, ours, placed bool
 	for i := range s.Acts {
@@ -44,6 +46,7 @@ func (s *Sentence) Bends(summary, first bool) (id string) {
 			addressed, points = true, points+1
 		}
 		directed = directed || a.Negated && a.Subject == meaning.Model || a.Command && !(summary && first && i == 0) || a.names("must", "shall", "should", "never", "mandatory", "required", "fine", "okay")
+		// Count the signs of single words.
 		for w := range a.wordsAndVerb {
 			t := toneOfWord(w)
 			addressed = addressed || w.Is("you", "your", "yourself")
@@ -68,6 +71,7 @@ func (s *Sentence) Bends(summary, first bool) (id string) {
 				rivals = 2
 			}
 		}
+		// Count the signs of the clause as a whole.
 		switch {
 		case a.follows("between", "you", "us"):
 			hushed = 5
@@ -83,6 +87,7 @@ func (s *Sentence) Bends(summary, first bool) (id string) {
 			points += 2
 		}
 	}
+	// Add up the points, and choose the rule by the signs with the most weight.
 	points += hushed + ruled + rivals
 	for _, sign := range []struct {
 		is    bool

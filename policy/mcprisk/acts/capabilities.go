@@ -2,14 +2,14 @@ package acts
 
 import "github.com/countersign/countersign/policy/meaning"
 
-// Capability is a rule about what a tool does. It applies to the clauses of the tool's description
-// and to its name.
+// Capability is a rule about an effect of a tool. It applies to the clauses of the tool's
+// description and to its name.
 type Capability struct {
 	ID string // id of the rule
 	Is func(a *Act) bool
 }
 
-// Capabilities contains the rules about what a tool does.
+// Capabilities contains the rules about the effects of a tool.
 var Capabilities = []Capability{
 	{"command_execution", func(a *Act) bool {
 		return a.matches(commands) && !a.says("read-only") || a.verb&executing != 0 && (a.next.opens("whatever") || a.says("whatever"))

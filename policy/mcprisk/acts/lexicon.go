@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// concept is a set of bits: what nouns, and the words around them, mean to the rules. deed is a
-// set of bits: what verbs do.
+// concept is a set of bits for the kinds of things that nouns, and the words around them, name.
+// deed is a set of bits for the kinds of actions that verbs name.
 type (
 	concept uint64
 	deed    uint64
@@ -32,10 +32,10 @@ const (
 	people                        // the user and other persons
 	tooling                       // tools and servers
 	others                        // adjectives for tools of other publishers: other, rival
-	reply                         // what the model answers, and parts of an answer
+	reply                         // answers of the model, and parts of an answer
 	orders                        // instructions and rules of the model
 	tainted                       // adjectives of an attack: malicious, infected, phishing
-	crypto                        // what mining produces
+	crypto                        // currency that mining produces
 	covert                        // words for acting secretly
 	payee                         // the destination of a payment
 	weak                          // weaknesses that an exploit needs
@@ -51,18 +51,18 @@ const (
 	stored                        // tables and other parts of a database
 	info                          // information about something: a guide, a status
 	dues                          // bills, bookings and orders
-	tradable                      // what can be bought and sold
+	tradable                      // things that can be bought and sold
 	token                         // a coin or a credential, depending on the verb
 	card                          // cards, accounts and customers that can be charged
 	walletKey                     // keys with which a wallet signs
-	presence                      // what an attacker hides: a process, a connection
+	presence                      // things that an attacker hides: a process, a connection
 	step                          // steps of the model: a call, a transfer, a copy
 	backups
 	hoarded  // adjectives for data that a program keeps: saved, cached
 	copies   // copies that nobody sees: bcc
 	prize    // private data that only an attacker takes: keystrokes, saved passwords
-	control  // what restricts a program or a user
-	target   // what an attack is aimed at
+	control  // means that restrict a program or a user
+	target   // targets of an attack
 	capacity // resources that an attack uses up
 	goals    // the model and its tasks
 	machine
@@ -72,11 +72,11 @@ const (
 	fake
 	pages       // pages and forms where people log in
 	guards      // words of defence, whose sentences mention attackers
-	gained      // what an intruder gains: remote access
-	typed       // what a person types
+	gained      // access that an intruder gains: remote access
+	typed       // text that a person types
 	relay       // services that forward what is posted to them
 	chain       // blockchains
-	transaction // what a wallet signs: a transaction
+	transaction // data that a wallet signs: a transaction
 )
 
 // Bits of deed.

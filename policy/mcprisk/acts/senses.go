@@ -45,6 +45,7 @@ func Senses() map[string]Sense {
 			words[form] |= s
 		}
 	}
+	// Nouns and the words around them.
 	for word, c := range lexicon() {
 		var s Sense
 		if c&(malware|attack|attacker|secret|rooted|talk|chatter|environ|defence|trace|tainted|payee|whole|presence|weak|orders|covert|bad|outside|copies) != 0 {
@@ -64,11 +65,13 @@ func Senses() map[string]Sense {
 		}
 		add(word, s)
 	}
+	// Words that suggest an attack at any position.
 	for word, t := range tones() {
 		if t&(dire|grim|ruin) != 0 {
 			add(word, sinister)
 		}
 	}
+	// Verbs, in all their forms.
 	for word, d := range deeds() {
 		var s Sense
 		if d&(stealing|attacking|exploiting|mining|encrypting|demanding|spoiling|evading|flooding|spreading|exhausting|bending|selling|tricking|harvesting|seizing|dreadful|dismal) != 0 {

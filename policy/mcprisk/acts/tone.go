@@ -23,7 +23,7 @@ const (
 	papers                     // something that people trust and that can be forged
 	regard                     // without exceptions: whatever, regardless, even
 	sly                        // secretly: silently, quietly
-	ruin                       // what happens to a sabotaged thing: fail, crash
+	ruin                       // failures of a sabotaged thing: fail, crash
 	approval                   // approval that a person gives before something happens
 	void                       // instructions that are no longer valid
 	worry                      // a worry that a person is supposedly spared

@@ -74,7 +74,7 @@ type running struct {
 	node             *node.Node
 	projections      *projections.Projections
 	api              *api.Server
-	traces           *trace.TracerProvider // nil if TRACES is not set
+	traces           *trace.TracerProvider // nil if --traces is not set
 	reconciler       *settling.Reconciler  // nil if payments are off
 	public, internal *http.Server
 	address, metrics string

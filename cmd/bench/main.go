@@ -1,5 +1,5 @@
-// Command bench measures countersign, compares it with an anchor in the same run, and prints
-// ratios: absolute figures of a noisy machine mean little.
+// Command bench measures countersign and prints ratios to a simpler operation measured in the same
+// run (the anchor), because absolute figures of a busy machine mean little.
 //
 //	bench append    appends, compared with single-row inserts in the same PostgreSQL
 //	bench quick     the quick gate over HTTP, compared with the bare append
@@ -11,10 +11,11 @@
 //	bench doors     the quick gate while slow or expensive requests occupy the service
 //	bench verify    an auditor's verify, compared with a bare read of the same rows, and how
 //	                much it and checkpoints slow appends down
-//	bench export    an organization's export, likewise
+//	bench export    an organization's export, compared with a bare read, and how much it slows
+//	                appends down
 //	bench selection the export of all denied decisions, as the ledger grows
 //	bench growth    single operations and complete reads as the ledger grows
-//	bench soak      the quick gate for a long time at half of saturation
+//	bench soak      the quick gate for a long time at half of its maximum load
 //	bench size      size of calls in the ledger
 //	bench packing   samples of a ledger's contents, for a compression dictionary
 //	bench faults    answers to clients, compared after each fault of a table
@@ -22,8 +23,8 @@
 //	bench hook      the guard of a coding agent, from its start to its answer
 //	bench picture   the picture of the README: the output of the demo
 //
-// It starts its own PostgreSQL in a temporary folder, with fsync on, unless DATABASE_URL names
-// a database (whose roles must exist, and which must contain nothing of value).
+// It starts its own PostgreSQL in a temporary folder, with fsync on, unless DATABASE_URL names a
+// database. That database must have the roles of the service and must contain nothing of value.
 package main
 
 import (
@@ -41,7 +42,7 @@ import (
 	"github.com/countersign/countersign/ledger/localpg"
 )
 
-// cli is the table of commands.
+// cli lists the commands of the program.
 type cli struct {
 	Append    rate.Append      `cmd:"" help:"Compare appends with single-row inserts of the same size."`
 	Quick     rate.Quick       `cmd:"" help:"Compare the quick gate over HTTP with the bare append."`

@@ -26,20 +26,20 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// packingCmd writes what a ledger stores, as samples for a dictionary (package
+// packingCmd writes the stored texts of a ledger as samples for a compression dictionary (package
 // ledger/packing):
 //
 //	bench packing samples
 //	zstd --train samples/* -o ledger/packing/v1.dict --maxdict=32768 --dictID=1
 //
-// A ledger needs its dictionaries for as long as it exists, so this is done only to add another
-// one.
+// A ledger needs its dictionary for as long as it exists. So the existing ones never change, and
+// this command is only used to add another one.
 type packingCmd struct {
 	Folder   string   `arg:"" help:"A new folder for the samples."`
 	Commands []string `help:"Files with one command per line, which the gate judges." default:"policy/actionrisk/testdata/everyday.txt,policy/actionrisk/testdata/siblings.txt"`
 }
 
-// Run writes a file per payload, and one per encrypted box.
+// Run writes one file for each payload and one for each encrypted box.
 func (c *packingCmd) Run(ctx context.Context) error {
 	if err := os.Mkdir(c.Folder, 0o777); err != nil {
 		return err
@@ -60,8 +60,8 @@ func (c *packingCmd) Run(ctx context.Context) error {
 	return err
 }
 
-// use makes the calls that fill a ledger: many commands, the example of each service,
-// decisions.
+// use makes the calls that fill the ledger: gate calls with many commands, the example of each
+// service, and decisions.
 func (c *packingCmd) use(ctx context.Context, service *rig.Service) error {
 	calls := 0
 	var caller accounts.Caller
@@ -111,9 +111,9 @@ func (c *packingCmd) use(ctx context.Context, service *rig.Service) error {
 	return service.Decisions(ctx, 200)
 }
 
-// storedTexts returns the payloads of a ledger and the plain texts of its encrypted boxes, with
-// stored ids and hashes replaced by other ones: random values do not belong in a dictionary,
-// and none occurs in two events.
+// storedTexts returns the payloads of a ledger and the plain texts of its encrypted boxes. It
+// replaces ids and hashes by other random values that differ between events, because a dictionary
+// must not contain random values.
 func storedTexts(ctx context.Context, service *rig.Service) (texts [][]byte, err error) {
 	for at := int64(0); ; {
 		events, err := service.App.Ledger.Partitions()[0].After(ctx, at, 1000)
@@ -138,7 +138,7 @@ func storedTexts(ctx context.Context, service *rig.Service) (texts [][]byte, err
 	}
 }
 
-// openingsText returns the plain text of a box.
+// openingsText returns the plain text of a box in canonical JSON.
 func openingsText(openings []vault.Opening) ([]byte, error) {
 	type opening struct {
 		Pointer string         `json:"pointer"`
@@ -152,14 +152,15 @@ func openingsText(openings []vault.Opening) ([]byte, error) {
 	return canon.Marshal(inBox)
 }
 
-// sealedBox matches a box, which is not part of the packed text.
+// sealedBox matches an encrypted box in a payload. The ledger does not compress the box together
+// with the payload.
 var sealedBox = regexp.MustCompile(`"box":"[^"]*"`)
 
 // randomWord matches a hash, an id, a signature or a salt.
 var randomWord = regexp.MustCompile(`[0-9a-f]{16,}|[0-9A-HJKMNP-TV-Z]{26}|[A-Za-z0-9+/]{40,}={0,2}`)
 
-// ownWords replaces each of them by another word of the same length, and equal words by equal
-// words.
+// ownWords replaces each match of randomWord by another word of the same length. Within one event,
+// equal words stay equal.
 func ownWords(position int64, text []byte) []byte {
 	return randomWord.ReplaceAllFunc(text, func(word []byte) []byte {
 		mac := hmac.New(sha256.New, binary.BigEndian.AppendUint64(nil, uint64(position)))

@@ -13,8 +13,8 @@ import (
 	"github.com/countersign/countersign/cmd/bench/rig"
 )
 
-// pictureCmd draws the output of countersign demo in a terminal: the picture of the README. It
-// runs the demo for that.
+// pictureCmd runs countersign demo and draws its output in a terminal window. The README shows
+// this picture.
 type pictureCmd struct {
 	rig.Built
 	Out string `help:"File of the picture." default:"api/web/assets/demo.svg"`
@@ -33,21 +33,21 @@ func (c *pictureCmd) Run(ctx context.Context) error {
 	})
 }
 
-// Dimensions of the picture: of a character, a line and the margin, and the characters per
+// Dimensions of the picture: width of a character, height of a line, margin, and characters per
 // line.
 const (
 	charWidth, lineHeight, edge = 8, 18, 20
 	columns                     = 112
 )
 
-// said matches the words that state a verdict, which are coloured.
+// said matches the words that state a verdict. The picture shows them in color.
 var said = regexp.MustCompile(`\b(low|medium|high|critical|go ahead|VALID|NOT VALID|pass|fail|0 faults)\b`)
 
 var colourOf = map[string]string{"low": "#6fd08c", "go ahead": "#6fd08c", "VALID": "#6fd08c", "pass": "#6fd08c", "0 faults": "#6fd08c",
 	"medium": "#e6c067", "high": "#f0965a", "critical": "#ff7b72", "NOT VALID": "#ff7b72", "fail": "#ff7b72"}
 
-// terminal draws lines of text as a terminal shows them. The title describes the picture to
-// readers who do not see it.
+// terminal returns an SVG picture of lines of text in a terminal window. Its title describes the
+// picture for screen readers.
 func terminal(text string) []byte {
 	lines := append([]string{"$ countersign demo", ""}, strings.Split(text, "\n")...)
 	width, height := columns*charWidth+2*edge, len(lines)*lineHeight+2*edge

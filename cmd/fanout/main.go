@@ -1,11 +1,11 @@
 // Command fanout publishes every event of a ledger, from the first one on, to a broker: NATS
-// JetStream, Kafka or Google Pub/Sub. It runs next to the service, on the same database, so
-// that the service does not contain the brokers' clients.
+// JetStream, Kafka or Google Pub/Sub. It runs next to the service and uses the same database, so
+// that the service does not need the client libraries of the brokers.
 //
 // Each event is published at least once, and the events of an organization in order. Several
-// fanout programs may run at the same time: one of them publishes an event, and when it stops
-// another continues. Errors are logged to stderr. Exit codes: 0 stopped by a signal, 2 it could
-// not start.
+// fanout processes may run at the same time: one of them publishes, and another takes over when it
+// stops. Errors are logged to stderr. Exit codes: 0 stopped by a signal, 2 an error ended it or it
+// could not start.
 package main
 
 import (
@@ -38,8 +38,8 @@ import (
 	"github.com/countersign/countersign/projections/lag"
 )
 
-// cli holds every setting of the program. Settings that the service has too have the same
-// names.
+// cli has the settings of the program. A setting that the service has, too, has the same name
+// here.
 type cli struct {
 	FanoutURL     string `help:"Broker that gets every event: NATS with JetStream, such as nats://user:password@host:4222, Kafka, such as kafka://user:password@host:9092/topic (and ?tls=true for TLS), or Google Pub/Sub, such as pubsub://projects/PROJECT/topics/TOPIC." env:"FANOUT_URL" name:"fanout-url" secret:"" placeholder:"URL" required:""`
 	DatabaseURL   string `help:"URL of the PostgreSQL database of the ledger." env:"DATABASE_URL" name:"database-url" secret:"" placeholder:"URL" required:""`
@@ -66,13 +66,13 @@ func main() {
 	}
 }
 
-// run publishes until ctx ends. An event that the broker has acknowledged is published again
-// only if the checkpoint after it could not be written.
+// run publishes until ctx ends. An event that the broker has acknowledged is published again only
+// if the checkpoint after it was not written.
 func (c *cli) run(ctx context.Context, log *slog.Logger) error {
 	if err := migrations.CheckCurrent(ctx, c.DatabaseURL); err != nil {
 		return err
 	}
-	var files checkpoint.Files // if nil, the error of an archived payload asks for ARCHIVE_STORE
+	var files checkpoint.Files // if nil, reading an archived payload returns an error that names ARCHIVE_STORE
 	if c.ArchiveStore != "" {
 		var err error
 		if files, err = checkpoint.ParseFiles(c.ArchiveStore, os.Getenv); err != nil {
@@ -103,7 +103,7 @@ func (c *cli) run(ctx context.Context, log *slog.Logger) error {
 	failed := make(chan error, 1)
 	server := &http.Server{Handler: metrics(published), ReadHeaderTimeout: 5 * time.Second}
 	defer server.Close()
-	go func() { failed <- server.Serve(listener) }() // ends with the server
+	go func() { failed <- server.Serve(listener) }() // ends when server is closed
 	log.Info("publishing events", "ledger", l.Origin(), "broker", sink.Name, "metrics", "http://"+listener.Addr().String()+"/metrics")
 	select {
 	case <-ctx.Done():
@@ -113,8 +113,8 @@ func (c *cli) run(ctx context.Context, log *slog.Logger) error {
 	}
 }
 
-// sinkAt returns the sink for the scheme of a URL. A sink's checkpoint is stored under the
-// sink's name, so names never change.
+// sinkAt returns the sink for the scheme of the URL. The ledger stores the checkpoint of a sink
+// under its name, so a name must never change.
 func sinkAt(address string, log *slog.Logger) (sink projections.Sink, err error) {
 	switch scheme, _, _ := strings.Cut(address, ":"); scheme {
 	case "kafka":

@@ -21,8 +21,8 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// The scheme of a URL selects the sink. Its checkpoint is stored under that name, which never
-// changes.
+// The scheme of the URL selects the sink. The checkpoint is stored under the name of the sink,
+// which must never change.
 func TestAnAddressNamesItsSink(t *testing.T) {
 	t.Setenv("PUBSUB_EMULATOR_HOST", "127.0.0.1:1")
 	for address, name := range map[string]string{"nats://127.0.0.1:1": "nats", "tls://127.0.0.1:1": "nats", "kafka://127.0.0.1:1/events": "kafka",
@@ -41,7 +41,7 @@ func TestAnAddressNamesItsSink(t *testing.T) {
 	}
 }
 
-// The program publishes existing and later events, reports at /metrics how many events wait,
+// The program publishes existing and new events, reports the number of waiting events at /metrics,
 // and ends without an error when it is stopped.
 func TestEventsReachTheBroker(t *testing.T) {
 	db := ledgertest.New(t)
@@ -104,7 +104,8 @@ func TestEventsReachTheBroker(t *testing.T) {
 	}
 }
 
-// A database with another schema than this program's is refused before anything is published.
+// The program refuses to start on a database with a schema of another release, and publishes
+// nothing.
 func TestAnotherSchemaIsRefused(t *testing.T) {
 	db := ledgertest.New(t)
 	conn, err := pgx.Connect(t.Context(), db.OwnerURL)
@@ -121,7 +122,7 @@ func TestAnotherSchemaIsRefused(t *testing.T) {
 	}
 }
 
-// syncBuffer is a buffer that a logger and a test use at the same time.
+// syncBuffer is a buffer that is safe for concurrent use by a logger and a test.
 type syncBuffer struct {
 	mu   sync.Mutex // guards text
 	text bytes.Buffer
@@ -134,7 +135,7 @@ func (b *syncBuffer) Write(p []byte) (int, error) {
 	return b.text.Write(p)
 }
 
-// String returns what was written so far.
+// String returns the text written so far.
 func (b *syncBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

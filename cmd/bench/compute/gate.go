@@ -1,5 +1,5 @@
-// Package compute measures the processor time of the engine, of each service, and of the guard
-// of a coding agent.
+// Package compute measures the processor time of the gate's engine, of each service, and of the
+// guard of a coding agent.
 package compute
 
 import (
@@ -18,14 +18,15 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// Gate measures the engine alone.
+// Gate measures the gate's engine without the service around it.
 type Gate struct {
 	Corpus string `help:"File of JSON lines with command, category and expect {minRisk, maxRisk}; default: the examples of the rules." placeholder:"FILE"`
 	Rounds int    `help:"Times each command is judged." default:"20"`
 	Filled bool   `help:"Also judge texts of 2,000 characters, each filled with one of the commands."`
 }
 
-// example is one line of a corpus.
+// example is one command with the expected result: one line of a corpus file, or an example of a
+// rule.
 type example struct {
 	Command  string `json:"command"`
 	Category string `json:"category"`
@@ -36,13 +37,14 @@ type example struct {
 	} `json:"expect"`
 }
 
-// Run prints the engine's time per command, and per category what was stopped.
+// Run prints the time that the engine needs per command. For a corpus it also prints how many
+// commands of each source and category the engine stopped.
 func (c *Gate) Run(context.Context) error {
 	examples, err := c.examples()
 	if err != nil {
 		return err
 	}
-	actionrisk.Assess(actionrisk.Action{Command: "ls"}) // tables are read once
+	actionrisk.Assess(actionrisk.Action{Command: "ls"}) // the first call reads the engine's tables
 	c.measure("commands", examples)
 	if c.Filled {
 		c.measure("filled texts", filled(examples))
@@ -51,8 +53,8 @@ func (c *Gate) Run(context.Context) error {
 	return nil
 }
 
-// measure prints how long the engine takes for each of the commands, and for which
-// it takes longest.
+// measure prints percentiles of the engine's time per command, and the command that took longest.
+// Of several rounds the fastest counts.
 func (c *Gate) measure(what string, examples []example) {
 	times := make([]time.Duration, 0, len(examples))
 	var worst time.Duration
@@ -75,8 +77,8 @@ func (c *Gate) measure(what string, examples []example) {
 		all.Quantile(.5), all.Quantile(.99), worst, slowest)
 }
 
-// filled makes of each command the longest text the quick gate takes: repeated line
-// by line, and in one line.
+// filled repeats each command until the text reaches the 2,000 characters that the quick gate
+// accepts: once with one repetition per line, once with all repetitions in one line.
 func filled(examples []example) []example {
 	const longest = 2000
 	var out []example
@@ -121,8 +123,8 @@ func (c *Gate) examples() ([]example, error) {
 	return examples, lines.Err()
 }
 
-// table prints per source and category how many of the actions that must be
-// stopped were stopped, and how many of the others.
+// table prints for each source and category how many of the commands that must be stopped the
+// engine stopped, and how many of the others it stopped wrongly.
 func table(examples []example) {
 	type counts struct{ block, stopped, allow, falseStops int }
 	byName := map[string]*counts{}

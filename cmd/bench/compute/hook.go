@@ -14,24 +14,24 @@ import (
 	"github.com/countersign/countersign/cmd/bench/rig"
 )
 
-// Hook measures how long a coding agent waits at each of its tool calls: the complete
-// process of the guard, from start to answer, compared with an empty Go program in the same
-// run.
+// Hook measures how long a coding agent waits for the guard at each tool call. It runs the
+// complete process of the guard from start to answer and, in the same run, an empty Go program for
+// comparison.
 type Hook struct {
 	Program string  `help:"The built guard. Default: build cmd/countersign-guard without cgo." placeholder:"FILE"`
 	Rounds  int     `help:"Number of starts of each program." default:"200"`
 	Most    float64 `help:"Maximum ratio of the guard's median processor time to that of the empty program; 0: no limit." default:"0"`
 }
 
-// hookEvents are a call that passes and one that is stopped.
+// hookEvents has a tool call that the guard allows and one that it stops.
 var hookEvents = [...]string{
 	`{"hook_event_name":"PreToolUse","tool_name":"Bash","cwd":"/srv/shop","tool_input":{"command":"go test ./..."}}`,
 	`{"hook_event_name":"PreToolUse","tool_name":"Bash","cwd":"/srv/shop","tool_input":{"command":"git push --force origin main"}}`,
 }
 
-// Run starts both programs in turns and prints the elapsed time, the processor time (which
-// depends less on other users of the machine) and the peak memory. The guard writes no log
-// here.
+// Run starts the two programs alternately. It prints the elapsed time, the processor time (which
+// depends less on other programs of the machine) and the peak memory. The guard writes no log in
+// this measurement.
 func (c *Hook) Run(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "countersign-bench-")
 	if err != nil {
@@ -90,10 +90,10 @@ func buildWithoutC(ctx context.Context, program, what string) error {
 	return nil
 }
 
-// startsOf has the measurements of one program.
+// startsOf collects the measurements of one program.
 type startsOf struct {
 	passed, used []time.Duration
-	memory       int64 // KB; 0: not known on this system
+	memory       int64 // peak memory in KB; 0 if the system does not report it
 }
 
 func (s *startsOf) start(cmd *exec.Cmd, event string) error {
@@ -110,8 +110,9 @@ func (s *startsOf) start(cmd *exec.Cmd, event string) error {
 	return nil
 }
 
-// meter is a small program that runs another one and prints its peak memory in KB. It is needed
-// because a new process starts as a copy of its parent, and the parent here is large.
+// meter is the source of a small program that runs another program and prints its peak memory in
+// KB. A new process starts as a copy of its parent, so the large benchmark process cannot measure
+// a small child itself.
 const meter = `package main
 
 import (
@@ -137,7 +138,7 @@ func main() {
 }
 `
 
-// measure runs a command once under the meter.
+// measure runs a command once under the meter and stores its peak memory.
 func (s *startsOf) measure(ctx context.Context, with string, command ...string) error {
 	cmd := exec.CommandContext(ctx, with, command...)
 	cmd.Stdin = bytes.NewReader([]byte(hookEvents[1]))
@@ -149,7 +150,7 @@ func (s *startsOf) measure(ctx context.Context, with string, command ...string) 
 	return err
 }
 
-// print prints the measurements and returns the median of the processor time.
+// print prints the measurements and returns the median processor time.
 func (s *startsOf) print(name string) time.Duration {
 	slices.Sort(s.passed)
 	slices.Sort(s.used)

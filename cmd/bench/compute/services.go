@@ -16,8 +16,8 @@ import (
 	"github.com/countersign/countersign/policy/options"
 )
 
-// Services measures every service without HTTP, database and signature: from the bytes of a
-// request to those of the answer, with hashes.
+// Services measures the computation of every service without HTTP, database and signatures: from
+// the bytes of a request to the bytes of the answer, including the hashes.
 type Services struct {
 	During time.Duration `help:"Time spent on each line." default:"500ms"`
 	Worst  bool          `help:"Instead, send the most expensive large bodies to every operation over HTTP, and print processor time per MB."`
@@ -27,8 +27,8 @@ type Services struct {
 	Profile string `help:"With --worst: write a CPU profile to this file." type:"path"`
 }
 
-// heavy are inputs at the contract's limits, with the time limit of their computation. Reading
-// the request and writing the answer do not count.
+// heavy has inputs at the limits of the contract, each with a time limit for its computation. The
+// limit does not include reading the request and writing the answer.
 var heavy = []struct {
 	name    string
 	most    time.Duration
@@ -42,7 +42,7 @@ var heavy = []struct {
 	{"manifest of 500 tools", 50 * time.Millisecond, computation(mcprisk.Evaluate, manifest())},
 }
 
-// computation reads a request once and returns the function to measure.
+// computation parses a request once and returns the function to measure, which evaluates it.
 func computation[I, O any](evaluate func(I) (O, error), body string) func() (func() error, error) {
 	return func() (func() error, error) {
 		var in I
@@ -56,8 +56,8 @@ func computation[I, O any](evaluate func(I) (O, error), body string) func() (fun
 	}
 }
 
-// Run prints one line per example of a service and per heavy input, or the most expensive
-// bodies.
+// Run prints one line for the example of each service and for each heavy input. With --worst it
+// searches for the most expensive bodies instead.
 func (c *Services) Run(ctx context.Context) error {
 	if c.Worst {
 		return c.worst(ctx)
@@ -110,8 +110,8 @@ func round(d time.Duration) time.Duration {
 	return d.Round(100 * time.Nanosecond)
 }
 
-// datedFlows are an investment and 1,999 daily flows that change sign several times, so that
-// there are several roots.
+// datedFlows returns an investment and 1,999 daily flows that change sign several times, so that
+// the rate of return has several solutions.
 func datedFlows() string {
 	var b strings.Builder
 	b.WriteString(`{"discountRate":0.08,"cashFlows":[`)
@@ -132,7 +132,7 @@ func datedFlows() string {
 	return b.String()
 }
 
-// manifest is an MCP server with 500 ordinary tools.
+// manifest returns the manifest of an MCP server with 500 ordinary tools.
 func manifest() string {
 	var b strings.Builder
 	b.WriteString(`{"manifest":{"name":"files","version":"1.4.2","tools":[`)

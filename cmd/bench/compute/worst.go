@@ -24,26 +24,26 @@ import (
 	"github.com/countersign/countersign/commands/accounts"
 )
 
-// Limits of the processor time of a body, per MB.
+// Limits of the processor time that a body may cost.
 const (
 	mostPerMB = 100 * time.Millisecond
-	// A command is judged by an engine with its own limit: 50 ms for the maximum of 65,536
-	// characters.
+	// A body of at most 65,536 bytes, which can contain one command of the longest length, has
+	// this limit instead of the one per MB.
 	mostPerCommand = 50 * time.Millisecond
 )
 
-// Limits of the memory of a run. A body whose cost grew with the square of its size once took
-// all memory of a machine. Now such a body ends the run and is named.
+// Limits of the memory of a run. The cost of a body once grew with the square of its size and used
+// all memory of a machine. These limits end the run instead, with the name of the body.
 const (
-	memoryAimedAt = 1 << 30 // bytes; above it the collector works harder
+	memoryAimedAt = 1 << 30 // bytes; above this the garbage collector runs more often
 	memoryMost    = 3 << 30
-	bodiesPerGC   = 64 // bodies between two forced collections
+	bodiesPerGC   = 64 // bodies between two forced garbage collections
 )
 
-// worst sends to every operation with a large body the most expensive bodies that can be built
-// from its published schema, over loopback HTTP. It prints the cost of the worst: processor
-// time of the process, with client and collector, and allocated memory. It sends one body at a
-// time.
+// worst sends the most expensive bodies that can be built from the published schemas to every
+// operation that accepts a large body, over loopback HTTP and one at a time. For each operation it
+// prints the cost of the most expensive body: the allocated memory, and the processor time of the
+// process, including client and garbage collector.
 func (c *Services) worst(ctx context.Context) error {
 	debug.SetMemoryLimit(memoryAimedAt)
 	service, err := rig.StartService(ctx)
@@ -95,20 +95,20 @@ func (c *Services) worst(ctx context.Context) error {
 	return nil
 }
 
-// worstRun is one run of all bodies against one service.
+// worstRun is the state of one run that sends all bodies to one service.
 type worstRun struct {
 	service *rig.Service
-	token   string // of an organization
+	token   string // access token of the organization
 	key     string
-	calls   int // number of calls with the key
+	calls   int // number of calls made with the current key
 	keys    int
 
 	progress io.Writer
-	now      atomic.Pointer[string] // the name of the body being sent
+	now      atomic.Pointer[string] // name of the body that is being sent
 	stop     context.CancelCauseFunc
 }
 
-// watchMemory ends the run when a body takes more memory than allowed.
+// watchMemory ends the run when a body uses more memory than allowed.
 func (w *worstRun) watchMemory(ctx context.Context) {
 	held := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	for ctx.Err() == nil {
@@ -127,14 +127,15 @@ func (w *worstRun) watchMemory(ctx context.Context) {
 	}
 }
 
-// asked returns the number of bytes allocated since the start.
+// asked returns the number of bytes that the process has allocated since its start, including
+// those it has freed.
 func asked() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
 }
 
-// startProfile writes a CPU profile to a file until it is stopped.
+// startProfile writes a CPU profile to a file until stop is called.
 func startProfile(name string) (stop func(), err error) {
 	file, err := os.Create(name)
 	if err != nil {
@@ -146,7 +147,7 @@ func startProfile(name string) (stop func(), err error) {
 	return func() { pprof.StopCPUProfile(); _ = file.Close() }, nil
 }
 
-// described is one operation of the OpenAPI document.
+// described is one operation, as the OpenAPI document describes it.
 type described struct {
 	ID      string `json:"operationId"`
 	Request *struct {
@@ -158,10 +159,11 @@ type described struct {
 	Security []map[string]any `json:"security"`
 
 	path string
-	size int // maximum size of a body
+	size int // maximum size of a request body in bytes
 }
 
-// largeOperations returns the operations that accept a body of at least 64 KiB.
+// largeOperations returns the operations of the OpenAPI document that accept a body of at least 64
+// KiB.
 func (w *worstRun) largeOperations(ctx context.Context) (found []described, err error) {
 	answer, err := http.Get(w.service.Base + "/openapi-full.json")
 	if err != nil {
@@ -201,7 +203,7 @@ func (w *worstRun) largeOperations(ctx context.Context) (found []described, err 
 			if status == http.StatusRequestEntityTooLarge {
 				continue
 			}
-			if status != http.StatusForbidden && status != http.StatusNotFound { // answers given before the body is read
+			if status != http.StatusForbidden && status != http.StatusNotFound { // the service gives these answers before it reads the body
 				o.size = size
 				found = append(found, o)
 			}
@@ -211,7 +213,7 @@ func (w *worstRun) largeOperations(ctx context.Context) (found []described, err 
 	return found, nil
 }
 
-// withoutReferences replaces references to schemas of the document by the schemas.
+// withoutReferences replaces each reference to a schema of the document by that schema.
 func withoutReferences(value any, schemas map[string]any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -233,7 +235,7 @@ func withoutReferences(value any, schemas map[string]any) any {
 	return value
 }
 
-// send posts a body and returns the processor time that it cost the process.
+// send posts a body and returns the processor time that the process, client included, used for it.
 func (w *worstRun) send(ctx context.Context, o described, body []byte) (status int, cost time.Duration, err error) {
 	if w.key == "" || w.calls >= accounts.FreeCallsPerMonth {
 		issued, err := w.service.App.IssueFreeKey(ctx, fmt.Sprintf("worst-%d-%d@example.com", time.Now().UnixNano(), w.keys), "")
@@ -271,7 +273,7 @@ func processTime() time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// cost is the cost of one body.
+// cost is the size of one body, the processor time that it cost, and the status of the answer.
 type cost struct {
 	name   string
 	size   int
@@ -279,7 +281,7 @@ type cost struct {
 	cost   time.Duration
 }
 
-// String is the text printed while the search continues.
+// String returns the text that is printed while the search continues.
 func (c cost) String() string { return fmt.Sprintf("at most %.1f ms/MB so far", c.perMB()) }
 
 func (c cost) perMB() float64 {
@@ -289,7 +291,7 @@ func (c cost) perMB() float64 {
 type worstLine struct {
 	bodies, answered int
 	worst            cost
-	memory           float64 // maximum of MB allocated for one body
+	memory           float64 // largest allocation for one body, in MB
 }
 
 func (l worstLine) most() time.Duration {
@@ -299,9 +301,8 @@ func (l worstLine) most() time.Duration {
 	return mostPerMB * time.Duration(l.worst.size) / 1e6
 }
 
-// measure sends all bodies of an operation. A body that seems expensive is sent several times
-// and its cheapest run counts, because a garbage collection during a run can cost more than a
-// small body.
+// measure sends all bodies of an operation. It sends a body that seems expensive several times and
+// counts the cheapest attempt, because a garbage collection can cost more than a small body.
 func (w *worstRun) measure(ctx context.Context, o described, c string) (line worstLine, err error) {
 	media := o.Request.Content["application/json"]
 	for name, body := range largebody.All(media.Schema, media.Example, o.size) {

@@ -22,7 +22,7 @@ import (
 	"github.com/countersign/countersign/api/x402/x402test"
 )
 
-// The kinds of calls.
+// Kinds of calls that the clients make.
 const (
 	kindKey      = "key"
 	kindGate     = "gate"
@@ -52,12 +52,12 @@ func (w *world) kinds() []string {
 	return kinds
 }
 
-// callers makes clients call until ctx ends. The channel is closed when the last client has
-// finished.
+// callers starts clients that call until ctx ends. It returns a channel that is closed when the
+// last client has finished.
 func (w *world) callers(ctx context.Context) <-chan struct{} {
 	var all sync.WaitGroup
 	clients := []struct {
-		name  string // clients with the same name make the same calls at the same time
+		name  string // two clients with the same name make the same calls at the same time
 		calls func(*caller, context.Context)
 	}{
 		{"gate", (*caller).gate}, {"other-gate", (*caller).gate}, {"run", (*caller).run}, {"other-run", (*caller).run},
@@ -77,29 +77,31 @@ func (w *world) callers(ctx context.Context) <-chan struct{} {
 	return done
 }
 
-// runs makes the names of clients differ in a second run of a round.
+// runs counts the calls of callers, so that the clients of a later call have other names.
 var runs atomic.Int64
 
-// caller is one client. It waits for each answer before its next call.
+// caller is one client. It waits for each answer before it makes the next call.
 type caller struct {
 	*world
 	name string
-	next int // the node of the next call
-	n    int // number of its calls so far
+	next int // number of the node that gets the next call
+	n    int // number of calls made
 	key  string
 }
 
-// impatient ends a call whose answer was lost. The client then repeats the call.
+// impatient is the time limit of a call. A client repeats a call that has not been answered in
+// this time.
 const impatient = 30 * time.Second
 
-// httpClient keeps no connection open, because the node may be killed between two calls.
+// httpClient closes an idle connection after a second, because the node may be killed between two
+// calls.
 var httpClient = &http.Client{
 	Transport:     &http.Transport{MaxIdleConnsPerHost: 32, IdleConnTimeout: time.Second},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	Timeout:       impatient,
 }
 
-// send repeats the call of an acknowledgement at a node.
+// send makes the call of an acknowledgement at the node with this base URL.
 func (w *world) send(ctx context.Context, base string, a acknowledgement) (status int, answer string, err error) {
 	r, err := http.NewRequestWithContext(ctx, a.Method, base+a.Path, strings.NewReader(a.Body))
 	if err != nil {
@@ -118,8 +120,8 @@ func (w *world) send(ctx context.Context, base string, a acknowledgement) (statu
 	return response.StatusCode, string(text), err
 }
 
-// ask sends a call to one node after the other until the answer is neither cut off nor 503. It
-// returns false when the clients must stop.
+// ask sends a call to the nodes in turn until it gets a complete answer with a status other than
+// 503. It returns false if the clients must stop.
 func (c *caller) ask(ctx context.Context, a acknowledgement) (status int, answer string, alive bool) {
 	for ctx.Err() == nil {
 		c.next++
@@ -136,15 +138,15 @@ func (c *caller) ask(ctx context.Context, a acknowledgement) (status int, answer
 	return 0, "", false
 }
 
-// misdated reports whether a node with a wrong clock refused a payment or session because of
-// its validity time. The client then asks another node. Nothing has been claimed.
+// misdated reports whether a node refused a payment or a session because its clock is wrong. The
+// node has stored nothing then, and the client asks another node.
 func (c *caller) misdated(a acknowledgement, status int) bool {
 	return c.wrongClock.Load() &&
 		(a.Kind == kindPayment && status == http.StatusPaymentRequired || a.Kind == kindSignIn && status == http.StatusUnauthorized)
 }
 
-// acknowledged sends a call and records the answer, which must be 200 or 201. If the quota is
-// used up it returns that status.
+// acknowledged sends a call and records the answer, whose status must be 200 or 201. If the quota
+// is used up it returns status 429; if the client must stop it returns 0.
 func (c *caller) acknowledged(ctx context.Context, a acknowledgement) (answer string, status int) {
 	status, answer, alive := c.ask(ctx, a)
 	switch {
@@ -169,8 +171,8 @@ func (c *caller) id() string {
 	return fmt.Sprintf("%s-%d", c.name, c.n)
 }
 
-// issueKey gets a free key. A key is shown once, so after a lost answer it uses another
-// address.
+// issueKey gets a free key. The service shows a key only once, so the client asks for a key of
+// another e-mail address after a lost answer.
 func (c *caller) issueKey(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		id := c.id()
@@ -190,7 +192,8 @@ func (c *caller) issueKey(ctx context.Context) bool {
 			return false
 		}
 		c.key = issued.Key
-		// Only that the key is still known is checked later.
+		// The answer to a request for a key cannot be repeated. The later check only calls the
+		// gate with the key.
 		if err := c.journal.note(acknowledgement{Kind: kindKey, ID: id, Method: http.MethodPost, Path: quickPath,
 			Headers: map[string]string{"X-API-Key": c.key}, Body: `{"command":"ls"}`, Answer: answer}); err != nil {
 			c.fail(err)
@@ -201,10 +204,11 @@ func (c *caller) issueKey(ctx context.Context) bool {
 	return false
 }
 
-// callsOfAKey is the number of calls per key, so that keys are issued all the time.
+// callsOfAKey is the number of calls made with one key. It is small, so that clients request keys
+// during the whole round.
 const callsOfAKey = 20
 
-// metered makes calls with keys, again and again.
+// metered makes calls of one service until ctx ends, with a new key after every callsOfAKey calls.
 func (c *caller) metered(ctx context.Context, kind, path string) {
 	for n := 0; ; n++ {
 		if n%callsOfAKey == 0 && !c.issueKey(ctx) {
@@ -222,7 +226,7 @@ func (c *caller) gate(ctx context.Context) { c.metered(ctx, kindGate, quickPath)
 
 func (c *caller) run(ctx context.Context) { c.metered(ctx, kindRun, runPath) }
 
-// decide requests decisions about purchases, each with a receipt.
+// decide requests decisions about purchases until ctx ends, and binds a receipt to each.
 func (c *caller) decide(ctx context.Context) {
 	headers := map[string]string{"Authorization": "Bearer " + c.token}
 	for {
@@ -248,7 +252,8 @@ func (c *caller) decide(ctx context.Context) {
 	}
 }
 
-// pay buys gate calls, each with its own payment, which is sent again until it is answered.
+// pay buys gate calls until ctx ends, each with its own payment. It repeats a call with the same
+// payment until the call is answered.
 func (c *caller) pay(ctx context.Context) {
 	wallet := x402test.NewWallet("payer " + c.name)
 	for {
@@ -266,7 +271,8 @@ func (c *caller) pay(ctx context.Context) {
 	}
 }
 
-// challenge calls without a credential and returns what to pay.
+// challenge calls the gate without a credential and returns the payment requirements of the
+// answer.
 func (c *caller) challenge(ctx context.Context, body string) (challenge x402.PaymentRequired, ok bool) {
 	status, answer, alive := c.ask(ctx, acknowledgement{Method: http.MethodPost, Path: quickPath, Body: body})
 	if !alive {
@@ -283,10 +289,10 @@ func (c *caller) challenge(ctx context.Context, body string) (challenge x402.Pay
 	return challenge, true
 }
 
-// links matches the sign-in links in e-mail.
+// links matches the address and the token of a sign-in link in the text of the sent e-mail.
 var links = regexp.MustCompile(`To: ([^\n]+)\n(?:[^\n]+\n)*\n(?:[^\n]*\n)*?[^\n]*token=([A-Za-z0-9_-]+)`)
 
-// signIn signs customers in with the links in their e-mail.
+// signIn signs customers in until ctx ends, with the links in their e-mail.
 func (c *caller) signIn(ctx context.Context) {
 	for ctx.Err() == nil {
 		id := c.id()
@@ -300,7 +306,7 @@ func (c *caller) signIn(ctx context.Context) {
 			return
 		}
 		cookie, err := c.confirm(ctx, address)
-		if err != nil || cookie == "" { // killed between answer and e-mail, or between link and cookie: a person would request another link
+		if err != nil || cookie == "" { // the node was killed after the answer and before the e-mail, or after the link and before the cookie; a person would request another link
 			c.refused.Add(1)
 			continue
 		}
@@ -311,10 +317,10 @@ func (c *caller) signIn(ctx context.Context) {
 	}
 }
 
-// confirm follows the newest link of an address and returns the session's cookie.
+// confirm opens the newest sign-in link of an address and returns the cookie of the session.
 func (c *caller) confirm(ctx context.Context, address string) (cookie string, err error) {
 	var token string
-	for range 50 { // the e-mail is written after the answer
+	for range 50 { // the service writes the e-mail after it has answered
 		text, err := os.ReadFile(filepath.Join(c.data, "letters.txt"))
 		if err != nil {
 			return "", err

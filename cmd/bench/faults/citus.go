@@ -17,21 +17,22 @@ import (
 	"github.com/countersign/countersign/migrations"
 )
 
-// cluster is three servers that a script of the module runs: coordinator, worker1 and worker2,
-// on consecutive ports.
+// cluster is a Citus cluster of three servers: coordinator, worker1 and worker2. A script of the
+// module runs them, on three consecutive ports.
 type cluster struct {
 	script, dir string
-	super       string // the superuser's URL of the ledger's database
-	port        int    // the coordinator's
+	super       string // URL of the ledger's database for the superuser
+	port        int    // port of the coordinator; the workers have the next two
 }
 
-// distributed puts the ledger on its own Citus cluster, if the extension is installed.
+// distributed creates a Citus cluster for the ledger. It returns ErrSkipped if the extension is
+// not installed.
 func (w *world) distributed(ctx context.Context) (*cluster, error) {
 	c := &cluster{script: filepath.Join(w.options.Source, ".ci", "citus", "cluster"), dir: filepath.Join(w.dir, "cluster")}
 	if _, err := c.do(ctx, "find"); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSkipped, err)
 	}
-	for c.port = 0; !free(c.port); { // below the ports that the system assigns to clients
+	for c.port = 0; !free(c.port); { // chosen below the ports that the system assigns to clients
 		c.port = 15_000 + w.rand.IntN(15_000)
 	}
 	var err error
@@ -49,7 +50,7 @@ func (w *world) distributed(ctx context.Context) (*cluster, error) {
 	return c, nil
 }
 
-// free reports whether a port and the two after it are not in use.
+// free reports whether a port and the two ports after it are unused.
 func free(port int) bool {
 	for n := port; port > 0 && n < port+3; n++ {
 		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(n)))
@@ -72,7 +73,7 @@ func (c *cluster) do(ctx context.Context, args ...string) (string, error) {
 	return lines[len(lines)-1], err
 }
 
-// holder returns the worker that holds partition 0, and the other worker.
+// holder returns the names of the worker that stores partition 0 and of the other worker.
 func (c *cluster) holder(ctx context.Context) (head, other string, err error) {
 	conn, err := pgx.Connect(ctx, c.super)
 	if err != nil {
@@ -84,8 +85,8 @@ func (c *cluster) holder(ctx context.Context) (head, other string, err error) {
 	return fmt.Sprintf("worker%d", port-c.port), fmt.Sprintf("worker%d", 3-(port-c.port)), err
 }
 
-// killed kills one server of the cluster while two nodes are under load, and starts it again a
-// moment later, as a supervisor would.
+// killed kills one server of the cluster while clients call two nodes. It starts the server again
+// after 0.5 to 2 seconds, as a supervisor would.
 func (w *world) killed(ctx context.Context, which func(*cluster) (string, error)) error {
 	c, err := w.distributed(ctx)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// clockJumps sets the clock of one of two nodes wrong while clients call both.
+// clockJumps sets the clock of one of two nodes back by an hour and then ahead by a day, while
+// clients call both nodes.
 func clockJumps(ctx context.Context, w *world) error {
 	jumping, err := w.options.built(ctx, jumpingRelease)
 	if err != nil {
@@ -53,7 +54,7 @@ func clockJumps(ctx context.Context, w *world) error {
 	})
 }
 
-// putClock sets the error of the clock of a jumping release.
+// putClock writes the offset of the clock to the file that a node of jumpingRelease reads.
 func putClock(file *os.File, off time.Duration) error {
 	var size [8]byte
 	binary.NativeEndian.PutUint64(size[:], uint64(int64(off/time.Second)))
@@ -61,8 +62,8 @@ func putClock(file *os.File, off time.Duration) error {
 	return err
 }
 
-// adjusted requires a decision that reports the wrong clock: the ledger's time does not go
-// back, so a decision after a date in the future says that its time was adjusted.
+// adjusted checks that a decision reports the wrong clock. The ledger's time never decreases, so a
+// decision after an event with a date in the future must say that its time was adjusted.
 func (w *world) adjusted() error {
 	w.journal.mu.Lock()
 	defer w.journal.mu.Unlock()

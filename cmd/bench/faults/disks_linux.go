@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// smallDisk mounts a disk of a given size. Only root can do that.
+// smallDisk mounts a memory file system of this size in the folder. Only root can do that.
 func (w *world) smallDisk(name string, megabytes int) (string, error) {
 	at := filepath.Join(w.dir, name)
 	if err := os.Mkdir(at, 0o711); err != nil {
@@ -24,7 +24,7 @@ func (w *world) smallDisk(name string, megabytes int) (string, error) {
 	return at, nil
 }
 
-// fill uses all space that is left on a disk.
+// fill writes a file that uses all free space of a disk and returns its name.
 func fill(disk string) (ballast string, err error) {
 	ballast = filepath.Join(disk, "ballast")
 	file, err := os.Create(ballast)
@@ -41,7 +41,8 @@ func fill(disk string) (ballast string, err error) {
 	return ballast, nil
 }
 
-// diskFull has the data on a small disk and the write-ahead log on another.
+// diskFull fills the disk of the database's data while clients call, and deletes the file again.
+// The write-ahead log is on another disk.
 func diskFull(ctx context.Context, w *world) error {
 	disk, err := w.smallDisk("data", 192)
 	if err != nil {
@@ -73,7 +74,8 @@ func diskFull(ctx context.Context, w *world) error {
 	})
 }
 
-// walFull has the write-ahead log on a small disk: PostgreSQL stops when it is full.
+// walFull fills the disk of the write-ahead log while clients call, and deletes the file again.
+// PostgreSQL stops when it cannot write this log.
 func walFull(ctx context.Context, w *world) error {
 	disk, err := w.smallDisk("wal", 192)
 	if err != nil {
@@ -108,7 +110,7 @@ func walFull(ctx context.Context, w *world) error {
 	})
 }
 
-// moveAway moves a folder of PostgreSQL to another disk and leaves a link.
+// moveAway moves a folder of PostgreSQL to another disk and leaves a symbolic link.
 func moveAway(folder, to string) error {
 	if err := copyTree(folder, to); err != nil {
 		return err

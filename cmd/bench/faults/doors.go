@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// holdDoors keeps requests open whose bodies never end and sends expensive manifests until ctx
-// ends. The channel is closed when all have stopped.
+// holdDoors keeps requests with incomplete bodies open and sends expensive manifests until ctx
+// ends. It returns a channel that is closed when all clients have stopped.
 func (w *world) holdDoors(ctx context.Context, slow, heavy int) <-chan struct{} {
 	var all sync.WaitGroup
 	for range slow {
@@ -28,7 +28,8 @@ func (w *world) holdDoors(ctx context.Context, slow, heavy int) <-chan struct{} 
 	return done
 }
 
-// halfSent sends the beginning of a request, and sends it again when the service cuts it off.
+// halfSent sends the beginning of a request and waits. When the service closes the connection it
+// starts again, until ctx ends.
 func (w *world) halfSent(ctx context.Context) {
 	for ctx.Err() == nil {
 		conn, err := net.Dial("tcp", w.nodes[0].address)
@@ -43,7 +44,8 @@ func (w *world) halfSent(ctx context.Context) {
 	}
 }
 
-// heavyManifests sends the most expensive requests, with its own key.
+// heavyManifests sends one expensive manifest after another with its own key, until ctx ends or
+// the quota is used up.
 func (w *world) heavyManifests(ctx context.Context, n int) {
 	c := &caller{world: w, name: fmt.Sprintf("heavy-%d-%d", runs.Add(1), n)}
 	if !c.issueKey(ctx) {

@@ -13,21 +13,21 @@ import (
 	"time"
 )
 
-// ErrSkipped is returned by a row that this machine cannot run; the text says why.
+// ErrSkipped is the error of a row that cannot run on this machine. The text contains the reason.
 var ErrSkipped = errors.New("skipped")
 
 // Result is the result of one round.
 type Result struct {
 	Row          string
 	Seed         uint64
-	Acknowledged int           // answers in the journal
-	Refused      int           // 503 and cut connections, after which clients repeated the call
-	Back         time.Duration // from the end of the fault to the first answer to each kind of call
-	Err          error         // the broken promise; wraps ErrSkipped if the row was not run
+	Acknowledged int           // number of calls whose answers the journal contains
+	Refused      int           // number of 503 answers and cut connections, after which clients repeated the call
+	Back         time.Duration // time from the end of the fault until every kind of call had been answered once
+	Err          error         // the promise that was broken, or ErrSkipped if the row was not run; nil if every promise was kept
 }
 
-// Run runs the rows and prints a line for each. It returns an error if a promise was broken in
-// any of them.
+// Run runs the rows and prints a line for each. It returns an error if a row broke a promise to a
+// client.
 func Run(ctx context.Context, o Options) error {
 	rows := slices.DeleteFunc(slices.Clone(Table), func(r Row) bool { return len(o.Rows) > 0 && !slices.Contains(o.Rows, r.Name) })
 	if len(rows) == 0 {
@@ -66,7 +66,7 @@ func Run(ctx context.Context, o Options) error {
 	return broken
 }
 
-// line summarizes the rounds of a row.
+// line returns the summary of the rounds of a row.
 func line(row Row, results []Result) string {
 	var acknowledged, refused, held int
 	var back time.Duration
@@ -89,7 +89,7 @@ func names() (all []string) {
 	return all
 }
 
-// scratchFolder creates a folder that the user of PostgreSQL can enter.
+// scratchFolder creates a folder that the system user of PostgreSQL can enter.
 func scratchFolder(pattern string) (string, error) {
 	dir, err := os.MkdirTemp("", pattern)
 	if err != nil {
@@ -98,11 +98,11 @@ func scratchFolder(pattern string) (string, error) {
 	return dir, os.Chmod(dir, 0o711)
 }
 
-// round runs one row with one seed, on a new ledger.
+// round runs one row with one seed on a new ledger, and then checks the promises to the clients.
 func (o *Options) round(ctx context.Context, row Row, seed uint64) (r Result) {
 	r = Result{Row: row.Name, Seed: seed}
 	fmt.Fprintf(o.Log, "faults: %s, seed %d\n", row.Name, seed)
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute) // a round that hangs is a finding, too
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute) // a round that does not end counts as failed
 	defer cancel()
 	w, err := newWorld(o, rand.New(rand.NewPCG(seed, 0)))
 	if err != nil {

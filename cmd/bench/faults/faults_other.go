@@ -7,7 +7,7 @@ import (
 	"errors"
 )
 
-// Run needs signals that kill a process.
+// Run returns an error: the faults need signals that kill a process, which exist on Unix only.
 func Run(context.Context, Options) error {
 	return errors.New("faults are made with signals: run them on Linux or macOS")
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// acknowledgement is a call that was answered with 200 or 201.
+// acknowledgement is a call that the service answered with 200 or 201.
 type acknowledgement struct {
-	Kind    string // kind of the call
-	ID      string // id of the call; equal for repeats
+	Kind    string // one of the kinds of calls
+	ID      string // id of the call; a repeated call has the same id
 	Method  string
 	Path    string
 	Headers map[string]string
@@ -24,12 +24,12 @@ type acknowledgement struct {
 	Answer  string
 }
 
-// journal records the answers that clients got: in a file outside of the service, synced after
-// each line, and in memory.
+// journal records the answers that clients got, in memory and in a file that the service does not
+// use. The file is synced after each line.
 type journal struct {
 	mu    sync.Mutex
 	file  *os.File
-	known map[string]acknowledgement // by kind and id
+	known map[string]acknowledgement // acknowledgements by kind and id
 	kinds map[string]int
 }
 
@@ -41,8 +41,8 @@ func newJournal(dir string) (*journal, error) {
 	return &journal{file: file, known: map[string]acknowledgement{}, kinds: map[string]int{}}, nil
 }
 
-// note records an answer before its client continues. A repeated call must be answered with the
-// same bytes.
+// note records an answer before the client continues. It returns an error if the call was answered
+// before with other bytes.
 func (j *journal) note(a acknowledgement) error {
 	text, err := json.Marshal(a)
 	if err != nil {
@@ -77,7 +77,7 @@ func (j *journal) len() int {
 	return len(j.known)
 }
 
-// counts returns how many calls of each kind were answered.
+// counts returns the number of answered calls of each kind.
 func (j *journal) counts() map[string]int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -88,7 +88,7 @@ func (j *journal) counts() map[string]int {
 	return counts
 }
 
-// compare repeats every acknowledged call and returns the first difference.
+// compare repeats every acknowledged call and returns the first answer that differs as an error.
 func (j *journal) compare(ask func(acknowledgement) (status int, answer string, err error)) error {
 	for at, a := range j.known {
 		status, answer, err := ask(a)

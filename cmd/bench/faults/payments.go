@@ -12,21 +12,21 @@ import (
 	"github.com/countersign/countersign/api/x402/x402test"
 )
 
-// unclear are the faults of a facilitator during a settlement: before the money has moved,
-// after it, and without an answer.
+// unclear has faults of a facilitator during a settlement after which a node does not know whether
+// the money was paid: an error before the payment, an error after it, or no answer.
 var unclear = []x402test.Fault{
 	{Kind: x402test.Drop}, {Kind: x402test.SettleThenDrop}, {Kind: x402test.Status, Status: http.StatusInternalServerError},
 	{Kind: x402test.SettleThen500}, {Kind: x402test.HTML}, {Kind: x402test.Garbage}, {Kind: x402test.Pending}, {Kind: x402test.SettleThenHang},
 }
 
-// paymentsUnclear lets clients pay two nodes through a facilitator that fails, and kills each
-// node meanwhile.
+// paymentsUnclear lets clients pay at two nodes whose facilitator fails in every way of unclear,
+// and kills each node once. There must not be more paid answers than payments on the chain.
 func paymentsUnclear(ctx context.Context, w *world) error {
 	chain, endChain := x402test.StartChain(time.Now)
 	facilitator, endFacilitator := x402test.StartFacilitator(chain, time.Now)
 	ticking, stop := context.WithCancel(ctx)
 	w.closers = append(w.closers, stop, endFacilitator, endChain)
-	go func() { // blocks are mined
+	go func() { // the simulated chain adds blocks
 		for ticking.Err() == nil {
 			chain.Advance(time.Now())
 			_ = pauseFor(ticking, time.Second)

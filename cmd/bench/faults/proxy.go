@@ -17,13 +17,13 @@ import (
 	"github.com/countersign/countersign/migrations"
 )
 
-// proxy passes bytes on, late or not completely.
+// proxy forwards connections. It can delay the bytes and cut connections.
 type proxy struct {
 	listener net.Listener
 	network  string
 	target   atomic.Pointer[string]
-	delay    atomic.Int64 // of each read, in nanoseconds
-	budget   atomic.Int64 // bytes until the next cut; negative: none is due
+	delay    atomic.Int64 // delay after each read, in nanoseconds
+	budget   atomic.Int64 // number of bytes until the next cut; negative if none is planned
 	cuts     atomic.Int64
 }
 
@@ -53,7 +53,7 @@ func (p *proxy) accept() {
 	}
 }
 
-// pass carries one connection in both directions.
+// pass forwards one connection in both directions.
 func (p *proxy) pass(near net.Conn) {
 	defer near.Close()
 	far, err := net.Dial(p.network, *p.target.Load())
@@ -71,7 +71,7 @@ func (p *proxy) pass(near net.Conn) {
 	both.Wait()
 }
 
-// copy passes bytes on. At a cut it passes a part and closes.
+// copy forwards bytes in one direction. At a cut it forwards the bytes before the cut and returns.
 func (p *proxy) copy(to io.Writer, from io.Reader) {
 	buffer := make([]byte, 16<<10)
 	for {
@@ -91,7 +91,7 @@ func (p *proxy) copy(to io.Writer, from io.Reader) {
 	}
 }
 
-// cutting cuts a number of connections, each at a random byte.
+// cutting cuts this number of connections, each after a random number of bytes.
 func (p *proxy) cutting(ctx context.Context, w *world, times int64) error {
 	for p.cuts.Load() < times {
 		if p.budget.Load() < 0 {
@@ -105,7 +105,8 @@ func (p *proxy) cutting(ctx context.Context, w *world, times int64) error {
 	return nil
 }
 
-// proxied puts the ledger into a PostgreSQL server of this program, behind a proxy.
+// proxied runs a PostgreSQL server for the ledger in this program, and gives the nodes the address
+// of a proxy in front of it.
 func (w *world) proxied(ctx context.Context) (*proxy, error) {
 	if err := w.separate(ctx); err != nil {
 		return nil, err
@@ -127,7 +128,7 @@ func (w *world) proxied(ctx context.Context) (*proxy, error) {
 	return p, nil
 }
 
-// socketOf returns the path of the socket on which that PostgreSQL listens.
+// socketOf returns the path of the Unix socket on which PostgreSQL listens.
 func socketOf(config *pgx.ConnConfig) string {
 	return fmt.Sprintf("%s/.s.PGSQL.%d", config.Host, config.Port)
 }

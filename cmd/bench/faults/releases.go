@@ -16,24 +16,24 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// versions matches the version of a read model's table in its declaration.
+// versions matches the version of a read model's table in the source of its declaration.
 var versions = regexp.MustCompile(`(?m)^(\s+version:\s+)(\d+),`)
 
-// release is the program built with some files changed.
+// release is the program built from a source in which some files are changed.
 type release struct {
 	name    string
 	changes []change
 }
 
-// change is one file that differs in a release, with the function that edits its text. A file
-// that does not exist has an empty text.
+// change edits one file of a release. A file that does not exist yet is passed to the edit
+// function as empty text.
 type change struct {
-	library bool   // the file is of the standard library, not of the module
-	file    string // path below that folder, with slashes
+	library bool   // true: a file of the standard library; false: a file of the module
+	file    string // path below the source folder, with slashes
 	edit    func(text string) (string, error)
 }
 
-// otherRelease changes the version of every read model.
+// otherRelease has another version of every read model, so that a node rebuilds all of them.
 var otherRelease = release{"other", otherVersions()}
 
 func otherVersions() (changes []change) {
@@ -49,32 +49,32 @@ func otherVersions() (changes []change) {
 	return changes
 }
 
-// poisonedRelease has a fault in the read model of decisions: it panics at every event whose
+// poisonedRelease has a bug in the read model of the history: it panics at every event whose
 // position is divisible by seven.
 var poisonedRelease = release{"poisoned", []change{
 	{file: "projections/history.go", edit: before("\tid, err := memberOf(e, \"decisionId\")\n", "\tif e.Position%7 == 0 {\n\t\tpanic(\"poison\")\n\t}\n")},
 }}
 
-// jumpingRelease has a clock that can be set wrong. All of its code, including libraries, reads
-// a time that is off by the seconds in the file that CLOCK_JUMP names. A static program reads
-// the machine's clock without a library, so the usual tool (libfaketime) does not work with it.
-// As when a machine's clock is set, measured durations do not change.
+// jumpingRelease has a clock that can be set wrong. All of its code, including libraries, reads a
+// time with the offset in seconds that the file in CLOCK_JUMP contains. The usual tool
+// (libfaketime) replaces a library function and cannot change the time of a static Go program.
+// Measured durations do not change, as when somebody sets the clock of a machine.
 var jumpingRelease = release{"jumping", []change{
 	{library: true, file: "time/time.go", edit: before("\tif mono == 0 {\n\t\treturn Time{", "\tsec += jumped()\n")},
 	{library: true, file: "time/jump.go", edit: func(string) (string, error) { return jump, nil }},
 }}
 
-// releases are the other releases that the nodes of some rows run. They are built before the
-// time of a round begins.
+// releases lists the changed releases that the nodes of some rows run. They are built before the
+// first round, so that the build does not use the time limit of a round.
 var releases = map[string][]release{
 	"rolling-upgrade": {otherRelease},
 	"poison-event":    {poisonedRelease, otherRelease},
 	"clock-jumps":     {jumpingRelease},
 }
 
-// jump is the file that jumpingRelease adds to package time. The file that CLOCK_JUMP names
-// holds the seconds in eight bytes and is mapped into memory, because timers read the time
-// where nothing may allocate or wait.
+// jump is the file that jumpingRelease adds to package time. It maps the file in CLOCK_JUMP, which
+// contains the seconds in eight bytes, into memory: timers read the time in code that may neither
+// allocate memory nor wait.
 const jump = `package time
 
 import (
@@ -107,7 +107,7 @@ func jumped() int64 {
 }
 `
 
-// before inserts lines before a text that must occur exactly once.
+// before returns a function that inserts lines before a text, which must occur exactly once.
 func before(place, lines string) func(text string) (string, error) {
 	return func(text string) (string, error) {
 		if n := strings.Count(text, place); n != 1 {
@@ -117,7 +117,8 @@ func before(place, lines string) func(text string) (string, error) {
 	}
 }
 
-// texts returns the changed files of a release by path. source is the module's folder.
+// texts returns the changed files of a release: the new text by path. source is the folder of the
+// module.
 func (r release) texts(ctx context.Context, source string) (map[string]string, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {
@@ -141,7 +142,8 @@ func (r release) texts(ctx context.Context, source string) (map[string]string, e
 	return texts, nil
 }
 
-// built builds a release, once per run, and returns the path of its program.
+// built builds a release, unless this run has built it already, and returns the path of its
+// program.
 func (o *Options) built(ctx context.Context, r release) (program string, err error) {
 	dir := filepath.Join(o.scratch, r.name)
 	program = filepath.Join(dir, "countersign")

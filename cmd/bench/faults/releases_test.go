@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Building a release takes a minute and is done by hand. This test only checks, after every
-// change of the project or the standard library, that each change of a release still applies.
+// Building a release takes a minute and is done by hand. This test only checks that each change of
+// a release can still be applied to the current source of the project and of the standard library.
 func TestEveryReleaseFindsWhatItChanges(t *testing.T) {
 	source, err := filepath.Abs("../../..")
 	if err != nil {

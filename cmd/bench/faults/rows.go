@@ -20,14 +20,14 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Row is one way in which something breaks.
+// Row is one kind of fault.
 type Row struct {
 	Name string
-	Says string // what breaks, and what must hold besides the promise to every client
+	Says string // what breaks, and what the row checks in addition to the promise to every client
 	run  func(context.Context, *world) error
 }
 
-// Table is the list of all rows, in the order in which they run.
+// Table lists all rows in the order in which they run.
 var Table = []Row{
 	{"node-killed", "the only node is killed with -9 three times, the last time just after its PostgreSQL; a supervisor starts it again", nodeKilled},
 	{"database-killed", "PostgreSQL is killed with -9; the node starts it again by itself", databaseKilled},
@@ -120,7 +120,7 @@ func listenerTerminated(ctx context.Context, w *world) error {
 	return w.terminate(ctx, 10, `select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and query ilike 'listen%'`)
 }
 
-// terminate ends connections of two nodes repeatedly.
+// terminate runs a statement that ends connections of two nodes, this many times.
 func (w *world) terminate(ctx context.Context, times int, statement string) error {
 	if err := w.serve(ctx, 2); err != nil {
 		return err
@@ -186,7 +186,7 @@ func databaseSlow(ctx context.Context, w *world) error {
 	})
 }
 
-// healthy asks the health endpoint repeatedly; every answer must be 200.
+// healthy calls the health endpoint repeatedly for this time. Every answer must be 200.
 func (w *world) healthy(ctx context.Context, during time.Duration) error {
 	for end := time.Now().Add(during); time.Now().Before(end); {
 		if got := status(w.nodes[0].base() + "/healthz"); got != http.StatusOK {
@@ -237,7 +237,7 @@ func rollingUpgrade(ctx context.Context, w *world) error {
 	return w.around(ctx, func(ctx context.Context) error { return w.replace(ctx, other) })
 }
 
-// replace replaces one node after the other by another release.
+// replace replaces the nodes by another release, one after the other.
 func (w *world) replace(ctx context.Context, release string) error {
 	for _, n := range w.nodes {
 		n.stop()
@@ -249,7 +249,7 @@ func (w *world) replace(ctx context.Context, release string) error {
 			return err
 		}
 	}
-	w.program = release // for the commands that run next to the nodes
+	w.program = release // commands that run next to the nodes use this release, too
 	return nil
 }
 
@@ -310,8 +310,8 @@ func keylessNode(ctx context.Context, w *world) error {
 	return w.around(ctx, nothing)
 }
 
-// onlyReads requires that every acknowledged call is answered as before, that calls which need
-// a signature are refused with 503, and that no event is added.
+// onlyReads checks a node without a signing key: it must answer every acknowledged call as before,
+// refuse calls that need a signature with 503, and append no event.
 func (w *world) onlyReads(ctx context.Context) error {
 	before, err := w.head(ctx)
 	if err != nil {
@@ -319,7 +319,7 @@ func (w *world) onlyReads(ctx context.Context) error {
 	}
 	for at, a := range w.journal.known {
 		switch a.Kind {
-		case kindKey: // each call issues another key, without a signature
+		case kindKey: // a repeated call would issue another key, for which no signature is needed
 			continue
 		case kindDecision:
 			unknown := a
@@ -342,7 +342,7 @@ func (w *world) onlyReads(ctx context.Context) error {
 	return nil
 }
 
-// head returns the position of the last event.
+// head returns the position of the newest event.
 func (w *world) head(ctx context.Context) (at int64, err error) {
 	err = w.superuser(ctx, func(c *pgx.Conn) error { return c.QueryRow(ctx, "select pos from ledger_head where p = 0").Scan(&at) })
 	return at, err
@@ -402,7 +402,8 @@ func checkpointsUnwritable(ctx context.Context, w *world) error {
 	}
 	folder := filepath.Join(w.data, "checkpoints")
 	return w.around(ctx, func(ctx context.Context) error {
-		// A file instead of the folder is unwritable for root, too.
+		// A folder without write permission is still writable for root. A file in its place is
+		// not.
 		if err := os.Rename(folder, folder+".away"); err != nil {
 			return err
 		}
@@ -450,8 +451,8 @@ func olderDatabase(ctx context.Context, w *world) error {
 	return w.start(ctx, n)
 }
 
-// refusesWrites starts a node on a ledger that has lost its end. The node must name the lost
-// positions and acknowledge nothing.
+// refusesWrites starts a node on a ledger whose newest events are lost. The node must name the
+// lost positions and must not acknowledge any call.
 func (w *world) refusesWrites(ctx context.Context, n *node) error {
 	if err := w.start(ctx, n); err != nil {
 		if !strings.Contains(n.said.String(), "--accept-rollback") {
@@ -470,8 +471,8 @@ func (w *world) refusesWrites(ctx context.Context, n *node) error {
 	return nil
 }
 
-// copyTree copies the folder of a stopped PostgreSQL and gives each file the owner and the mode
-// of the original, which PostgreSQL requires.
+// copyTree copies the folder of a stopped PostgreSQL. It keeps the owner and mode of each file,
+// because PostgreSQL requires them.
 func copyTree(from, to string) error {
 	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
 		return err
@@ -495,7 +496,7 @@ func copyTree(from, to string) error {
 			}
 		}
 		if os.Geteuid() != 0 {
-			return nil // the copy has the owner of the original already
+			return nil // without root the copy already has the owner of the original
 		}
 		owner := info.Sys().(*syscall.Stat_t)
 		return os.Lchown(copied, int(owner.Uid), int(owner.Gid))
@@ -571,7 +572,7 @@ func organizationSuspended(ctx context.Context, w *world) error {
 	})
 }
 
-// pause waits for a random time under load, in milliseconds.
+// pause waits for a random time between least and most milliseconds while clients call.
 func (w *world) pause(ctx context.Context, least, most int) error {
 	return pauseFor(ctx, time.Duration(least+w.rand.IntN(most-least))*time.Millisecond)
 }

@@ -17,20 +17,20 @@ import (
 	"github.com/countersign/countersign/ledger/localpg"
 )
 
-// replicas are a primary and its standby, and the address at which nodes reach the server that
-// leads.
+// replicas is a primary database server with its standby. Nodes connect to a proxy, which forwards
+// to the server that is the primary.
 type replicas struct {
 	proxy            *proxy
 	primary, standby *localpg.Server
 }
 
-// replicated puts the ledger into a primary with a standby, both run by this program.
+// replicated runs a primary and a standby for the ledger in this program.
 func (w *world) replicated(ctx context.Context) (*replicas, error) {
 	p, err := w.proxied(ctx)
 	if err != nil {
 		return nil, err
 	}
-	// A copy of a stopped server is a base backup.
+	// The folder of a stopped server is a complete base backup, so the standby starts with a copy.
 	from, to := filepath.Join(w.dir, "postgres"), filepath.Join(w.dir, "standby")
 	if err := w.postgres.Stop(); err != nil {
 		return nil, err
@@ -38,8 +38,8 @@ func (w *world) replicated(ctx context.Context) (*replicas, error) {
 	if err := copyTree(from, to); err != nil {
 		return nil, err
 	}
-	// The standby logs in as the user that its server runs as, which a server started by root
-	// refuses.
+	// The standby connects as superuser, under the system user of its server. The default access
+	// rules refuse that if root started the server, so the primary gets its own rules.
 	access := filepath.Join(from, "replicated_hba.conf")
 	if err := os.WriteFile(access, []byte("local all all trust\nlocal replication all trust\n"), 0o644); err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (w *world) replicated(ctx context.Context) (*replicas, error) {
 	return r, nil
 }
 
-// noted returns the size of a node's newest checkpoint, or 0 if there is no answer.
+// noted returns the size in the newest checkpoint of a node, or 0 if the node does not answer.
 func noted(base string) int64 {
 	answer, err := http.Get(base + "/api/ledger/checkpoint")
 	if err != nil {
@@ -77,13 +77,13 @@ func noted(base string) int64 {
 	return newest.Size
 }
 
-// ask runs a query that returns one text, as the superuser of a server.
+// ask runs a query as the superuser of a server and returns its result, which must be one text.
 func ask(ctx context.Context, s *localpg.Server, query string) (answer string, err error) {
 	err = superuserOf(ctx, s, func(c *pgx.Conn) error { return c.QueryRow(ctx, query).Scan(&answer) })
 	return answer, err
 }
 
-// kill ends a server with -9.
+// kill ends a server with SIGKILL.
 func kill(s *localpg.Server) error {
 	if err := killPostgres(s.DataDir()); err != nil {
 		return err
@@ -92,7 +92,7 @@ func kill(s *localpg.Server) error {
 	return nil
 }
 
-// lead makes a server the one that nodes reach.
+// lead sets the server to which the proxy forwards.
 func (r *replicas) lead(s *localpg.Server) error {
 	config, err := pgx.ParseConfig(s.URL(localpg.Superuser))
 	if err != nil {
@@ -103,7 +103,7 @@ func (r *replicas) lead(s *localpg.Server) error {
 	return nil
 }
 
-// promote promotes the standby and makes it the server that nodes reach.
+// promote promotes the standby to primary and lets the proxy forward to it.
 func (r *replicas) promote(ctx context.Context) error {
 	promoted, err := ask(ctx, r.standby, `select pg_promote()::text`)
 	if err == nil && promoted != "true" {
@@ -154,7 +154,7 @@ func standbyBehind(ctx context.Context, w *world) error {
 	if err := w.around(ctx, nothing); err != nil {
 		return err
 	}
-	// The stopped standby gets nothing that is acknowledged from now on.
+	// From here on the standby is stopped and gets no acknowledged event.
 	if err := r.standby.Stop(); err != nil {
 		return err
 	}
@@ -165,8 +165,8 @@ func standbyBehind(ctx context.Context, w *world) error {
 	if err := w.around(ctx, nothing); err != nil {
 		return err
 	}
-	// The loss of events that no checkpoint outside covers yet, about the last second, cannot
-	// be noticed.
+	// A node notices lost events only if a checkpoint outside the database covers them.
+	// Checkpoints are about a second late, so the row waits for one.
 	err = w.until(ctx, "a checkpoint of what the standby lacks", func() bool { return noted(n.base()) > had })
 	if err != nil {
 		return err

@@ -32,38 +32,38 @@ import (
 	"github.com/countersign/countersign/migrations"
 )
 
-// world is one ledger, its nodes, and the clients that call them.
+// world has one ledger, its nodes, and the clients that call them.
 type world struct {
 	options *Options
-	program string // for commands that run next to the nodes
+	program string // path of the program for commands that run next to the nodes
 	rand    *rand.Rand
-	dir     string   // the folder of everything
-	data    string   // the nodes' data folder
-	where   []string // settings that name the ledger, for nodes and for commands
-	token   string   // token of an organization with a policy
+	dir     string   // folder of all files of the round
+	data    string   // data folder of the nodes
+	where   []string // settings with the address of the ledger's database, for nodes and commands
+	token   string   // access token of an organization that has a policy
 	journal *journal
-	refused atomic.Int64  // calls that clients had to repeat
-	back    time.Duration // see Result
+	refused atomic.Int64  // number of calls that clients had to repeat
+	back    time.Duration // see Result.Back
 
-	wrongClock atomic.Bool // one of the nodes has a wrong clock
+	wrongClock atomic.Bool // true while one of the nodes has a wrong clock
 
 	mu     sync.Mutex // guards failed
-	failed error      // the first broken promise that a client met
+	failed error      // the first broken promise that a client noticed
 
 	nodes     []*node
-	separated bool // the nodes do not run the ledger's PostgreSQL
+	separated bool // true if the ledger's PostgreSQL is not run by the nodes
 	postgres  *localpg.Server
 	closers   []func()
 }
 
-// node is one process of the service, always at the same address.
+// node is one process of the service. It keeps its address when it is restarted.
 type node struct {
 	program string
 	address string
-	more    []string // settings of this node only
+	more    []string // settings that only this node has
 	said    lockedBuffer
 
-	cmd   *exec.Cmd     // the newest process; only the row's goroutine starts and ends it
+	cmd   *exec.Cmd     // the newest process; only the goroutine of the row starts and ends it
 	ended chan struct{} // closed when the process has ended
 }
 
@@ -81,7 +81,7 @@ func newWorld(o *Options, r *rand.Rand) (*world, error) {
 	return w, err
 }
 
-// close ends the remaining processes and removes the folder.
+// close ends the running processes and removes the folder.
 func (w *world) close() {
 	for _, n := range w.nodes {
 		n.stop()
@@ -96,7 +96,8 @@ func (w *world) close() {
 	_ = os.RemoveAll(w.dir)
 }
 
-// said returns the end of each node's log, without requests and e-mail, for a finding.
+// said returns an error with the last lines of each node's log, without requests and e-mail. It is
+// added to the error of a failed round.
 func (w *world) said() error {
 	var all error
 	for _, n := range w.nodes {
@@ -111,8 +112,8 @@ func (w *world) said() error {
 	return all
 }
 
-// separate puts the ledger into a PostgreSQL that the nodes do not run. It returns the URL for
-// the service's role as nodes reach it, through the proxy if there is one.
+// separate runs a PostgreSQL for the ledger in this program, not in the nodes, with these
+// settings.
 func (w *world) separate(ctx context.Context, settings ...string) error {
 	var err error
 	if w.postgres, err = localpg.Start(ctx, localpg.Options{DataDir: filepath.Join(w.dir, "postgres"), Settings: settings}); err != nil {
@@ -125,21 +126,21 @@ func (w *world) separate(ctx context.Context, settings ...string) error {
 	return nil
 }
 
-// outside gives the nodes a database that they do not run, and the secrets that such a database
-// needs.
+// outside configures the nodes for a database that they do not run: its URL, and the secrets that
+// the service requires then.
 func (w *world) outside(url string) {
 	w.separated = true
 	w.where = append(w.where, "DATABASE_URL="+url, "SIGNING_KEY="+w.secret(), "CHECKPOINT_KEY="+w.secret(),
 		"DATA_KEK="+w.secret(), "TOKEN_KEY="+w.secret(), "X402_MODE=dev", payTo, onNetwork)
 }
 
-// The payee's settings: an address without an owner, on the network of the wallets.
+// Settings of the payee: an address that nobody owns, on the network of the clients' wallets.
 const (
 	payTo     = "X402_PAY_TO=0x329EdA9C18561571bA257177847A993E354e81b7"
 	onNetwork = "X402_NETWORK=" + x402.DevNetwork
 )
 
-// secret returns a random seed in hexadecimal digits.
+// secret returns a random 32-byte seed in hexadecimal digits.
 func (w *world) secret() string {
 	var seed [32]byte
 	for i := range seed {
@@ -148,23 +149,23 @@ func (w *world) secret() string {
 	return hex.EncodeToString(seed[:])
 }
 
-// private reports whether the nodes run the ledger's PostgreSQL themselves. Only then is e-mail
-// written to a file, so that clients can sign in.
+// private reports whether the nodes run the ledger's PostgreSQL themselves. Only such nodes write
+// e-mail to a file, which clients need for signing in.
 func (w *world) private() bool { return !w.separated }
 
-// superuser calls do on the ledger's database as its superuser.
+// superuser connects to the ledger's database as superuser and calls do.
 func (w *world) superuser(ctx context.Context, do func(*pgx.Conn) error) error {
 	server := w.postgres
 	if server == nil {
 		var err error
-		if server, err = localpg.Start(ctx, localpg.Options{DataDir: w.data}); err != nil { // joins the node's own server
+		if server, err = localpg.Start(ctx, localpg.Options{DataDir: w.data}); err != nil { // uses the server that the node has started
 			return err
 		}
 	}
 	return superuserOf(ctx, server, do)
 }
 
-// superuserOf calls do on the ledger's database of a server.
+// superuserOf connects to the ledger's database of a server as superuser and calls do.
 func superuserOf(ctx context.Context, s *localpg.Server, do func(*pgx.Conn) error) error {
 	conn, err := pgx.Connect(ctx, s.URL(localpg.Superuser))
 	if err != nil {
@@ -174,7 +175,7 @@ func superuserOf(ctx context.Context, s *localpg.Server, do func(*pgx.Conn) erro
 	return do(conn)
 }
 
-// serve starts a number of nodes and creates the organization whose agents request decisions.
+// serve starts this number of nodes and creates the organization whose agents request decisions.
 func (w *world) serve(ctx context.Context, nodes int, settings ...string) error {
 	for range nodes {
 		address, err := FreeAddress()
@@ -190,7 +191,7 @@ func (w *world) serve(ctx context.Context, nodes int, settings ...string) error 
 	return w.organization(ctx)
 }
 
-// FreeAddress returns an address of this machine that is not in use.
+// FreeAddress returns an unused loopback address of this machine.
 func FreeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -199,7 +200,7 @@ func FreeAddress() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// start starts a node and returns when it answers.
+// start starts a node and returns when the node answers.
 func (w *world) start(ctx context.Context, n *node) error {
 	args := []string{"serve", "--listen", n.address}
 	if !w.private() {
@@ -207,7 +208,7 @@ func (w *world) start(ctx context.Context, n *node) error {
 	}
 	cmd := exec.Command(n.program, args...)
 	cmd.Env = append(append(append(os.Environ(), "RATE_LIMIT=off"), w.where...), n.more...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C must reach only this program, which then ends the nodes
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C must interrupt only this program, which then ends the nodes
 	cmd.Stderr = &n.said
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -240,7 +241,7 @@ func (w *world) start(ctx context.Context, n *node) error {
 	}
 }
 
-// signal sends a signal, waits for the end of the process and returns its exit status.
+// signal sends a signal to the node, waits until the process has ended, and returns its exit code.
 func (n *node) signal(s syscall.Signal) int {
 	if n.cmd == nil {
 		return 0
@@ -250,7 +251,7 @@ func (n *node) signal(s syscall.Signal) int {
 	return n.cmd.ProcessState.ExitCode()
 }
 
-// stop ends the node, by force if necessary.
+// stop ends the node with SIGTERM, and with SIGKILL if it does not end in time.
 func (n *node) stop() {
 	if n.cmd == nil {
 		return
@@ -266,7 +267,8 @@ func (n *node) stop() {
 
 func (n *node) base() string { return "http://" + n.address }
 
-// command runs a command of the program on the ledger, next to the nodes.
+// command runs a command of the program on the ledger and returns its output. The nodes keep
+// running.
 func (w *world) command(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, w.program, args...)
 	cmd.Env = append(os.Environ(), w.where...)
@@ -279,7 +281,7 @@ func (w *world) command(ctx context.Context, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// organization creates an organization with a policy, and a token of it.
+// organization creates an organization with an active policy and stores an access token of it.
 func (w *world) organization(ctx context.Context) error {
 	policy := filepath.Join(w.dir, "policy.json")
 	text := `{"policyId":"default","maxUsdPerTransaction":1,"allowedHosts":["api.example"]}`
@@ -312,7 +314,7 @@ func (w *world) organization(ctx context.Context) error {
 // postmaster returns the process id of the PostgreSQL that the nodes run.
 func (w *world) postmaster() int { return postmasterOf(w.data) }
 
-// postmasterOf returns the process id of the PostgreSQL of a data folder, or 0.
+// postmasterOf returns the process id of the PostgreSQL that runs on a data folder, or 0.
 func postmasterOf(data string) int {
 	text, err := os.ReadFile(filepath.Join(data, "pg", "postmaster.pid"))
 	if err != nil {
@@ -323,8 +325,8 @@ func postmasterOf(data string) int {
 	return pid
 }
 
-// killPostgres ends the PostgreSQL of a data folder with -9. It refuses process id 0, which
-// would be this program's own group.
+// killPostgres ends the PostgreSQL of a data folder with SIGKILL. It returns an error for process
+// id 0, because a signal to 0 would go to this program and its process group.
 func killPostgres(data string) error {
 	pid := postmasterOf(data)
 	if pid == 0 {
@@ -338,7 +340,7 @@ func (w *world) ready(ctx context.Context, n *node) error {
 	return w.until(ctx, n.address+" to be ready", func() bool { return status(n.base()+"/readyz") == http.StatusOK })
 }
 
-// degraded reports whether a node reports that a part of it is degraded.
+// degraded reports whether the readiness endpoint of a node lists this part as degraded.
 func (w *world) degraded(n *node, part string) bool {
 	answer, err := http.Get(n.base() + "/readyz")
 	if err != nil {
@@ -360,7 +362,8 @@ func status(url string) int {
 	return answer.StatusCode
 }
 
-// until waits until done is true.
+// until waits until done returns true. It returns an error that names what it waited for if the
+// time is over or a client noticed a broken promise.
 func (w *world) until(ctx context.Context, what string, done func() bool) error {
 	for !done() {
 		if failed := w.met(); failed != nil {
@@ -375,7 +378,7 @@ func (w *world) until(ctx context.Context, what string, done func() bool) error 
 	return nil
 }
 
-// fail stores the first broken promise.
+// fail stores a broken promise, unless one is stored already.
 func (w *world) fail(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -384,15 +387,15 @@ func (w *world) fail(err error) {
 	}
 }
 
-// met returns what fail stored.
+// met returns the broken promise that fail stored, or nil.
 func (w *world) met() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.failed
 }
 
-// around starts the clients, breaks something after their first answers, and continues until
-// every kind of call is answered again.
+// around starts the clients and causes the fault after their first answers. It then waits until
+// every kind of call is answered again, and measures the time until then.
 func (w *world) around(ctx context.Context, fault func(context.Context) error) error {
 	calling, stop := context.WithCancel(ctx)
 	done := w.callers(calling)
@@ -411,12 +414,11 @@ func (w *world) around(ctx context.Context, fault func(context.Context) error) e
 	return w.answered(ctx, "calls after the fault", then, w.options.Calls, w.kinds()...)
 }
 
-// nothing is a fault that breaks nothing, for rows that break something themselves between the
-// calls.
+// nothing is a fault that does nothing, for rows whose fault happens before or after around.
 func nothing(context.Context) error { return nil }
 
-// answered waits until at least a number of further calls of each kind have been answered since
-// then.
+// answered waits until the journal has at least this number of calls of each kind more than the
+// counts in then.
 func (w *world) answered(ctx context.Context, what string, then map[string]int, calls int, kinds ...string) error {
 	return w.until(ctx, what, func() bool {
 		now := w.journal.counts()
@@ -424,13 +426,13 @@ func (w *world) answered(ctx context.Context, what string, then map[string]int, 
 	})
 }
 
-// answeredMore waits until as many further calls of each kind are answered as before and after
-// every fault.
+// answeredMore waits for one call of each kind more than Options.Calls, counted from now.
 func (w *world) answeredMore(ctx context.Context, what string, kinds ...string) error {
 	return w.answered(ctx, what, w.journal.counts(), w.options.Calls+1, kinds...)
 }
 
-// check repeats every acknowledged call, and verifies and replays the ledger.
+// check repeats every acknowledged call and compares the answers, and then verifies and replays
+// the ledger.
 func (w *world) check(ctx context.Context) error {
 	if failed := w.met(); failed != nil {
 		return failed
@@ -443,7 +445,7 @@ func (w *world) check(ctx context.Context) error {
 	err := w.journal.compare(func(a acknowledgement) (int, string, error) {
 		for {
 			status, answer, err := w.send(ctx, w.nodes[0].base(), a)
-			if err == nil && status == http.StatusServiceUnavailable { // refused early because of load
+			if err == nil && status == http.StatusServiceUnavailable { // the node is overloaded and refused the call before it did anything
 				time.Sleep(50 * time.Millisecond)
 				continue
 			}
@@ -458,13 +460,13 @@ func (w *world) check(ctx context.Context) error {
 	return err
 }
 
-// lockedBuffer holds the end of a process's output.
+// lockedBuffer keeps the newest output of a process. It is safe for concurrent use.
 type lockedBuffer struct {
 	mu   sync.Mutex
 	text []byte
 }
 
-// Write drops the oldest output if there is too much.
+// Write appends output. Above the limit it drops the oldest output.
 func (b *lockedBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -475,7 +477,7 @@ func (b *lockedBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns the held output.
+// String returns the output that was kept.
 func (b *lockedBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

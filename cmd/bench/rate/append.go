@@ -1,5 +1,5 @@
-// Package rate measures how many calls a second the ledger and the service answer, and in which
-// of its stages a call spends its time.
+// Package rate measures how many calls per second the ledger and the service answer, and how much
+// processor time each stage of a call uses.
 package rate
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/countersign/countersign/cmd/bench/rig"
 )
 
-// Append compares appends to the ledger with inserts of the same PostgreSQL that nothing
-// orders or chains.
+// Append compares appends to the ledger with plain inserts into the same PostgreSQL, which are
+// neither ordered nor chained.
 type Append struct {
 	Runs   int           `help:"Runs of each; the median counts." default:"3"`
 	During time.Duration `help:"Length of each run." default:"3s"`
@@ -21,7 +21,7 @@ type Append struct {
 	Model      bool  `help:"After that, simulate one worker per group of partitions with the measured times."`
 }
 
-// Run prints one line per number of callers.
+// Run prints one line for each number of callers.
 func (c *Append) Run(ctx context.Context) error {
 	if len(c.Partitions) > 0 {
 		return c.partitions(ctx)
@@ -45,7 +45,7 @@ func (c *Append) Run(ctx context.Context) error {
 	return rig.Check(ctx, s)
 }
 
-// compare prints the line of a number of nodes and callers.
+// compare measures one number of nodes and callers and prints its line.
 func (c *Append) compare(ctx context.Context, s *rig.Scratch, name string, nodes, callers int) error {
 	var anchors, appends []rig.Sample
 	for range c.Runs {

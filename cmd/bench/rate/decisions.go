@@ -9,8 +9,8 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 )
 
-// Decisions compares complete signed decisions over loopback HTTP, one durable event each,
-// with the bare append of the same run.
+// Decisions compares signed decisions over loopback HTTP, which append one durable event each,
+// with bare appends in the same run.
 type Decisions struct {
 	Runs    int           `help:"Runs of each; the median counts." default:"3"`
 	During  time.Duration `help:"Length of each run." default:"3s"`
@@ -19,8 +19,8 @@ type Decisions struct {
 	Profile string        `help:"Write a CPU profile of all decisions to this file."`
 }
 
-// Run prints one line per number of callers. It compares decisions with bare appends of a
-// payload of the same size and with the small appends of the other benchmarks.
+// Run prints one line for each number of callers. It compares decisions with bare appends of a
+// payload of the same size, and with the small appends of the other benchmarks.
 func (c *Decisions) Run(ctx context.Context) error {
 	service, token, err := rig.StartOrganization(ctx)
 	if err != nil {
@@ -34,7 +34,7 @@ func (c *Decisions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	sized := fmt.Appendf(nil, `{"decision":%s}`, decision.Payload) // as a member, so that the append does not treat it as a signed record
+	sized := fmt.Appendf(nil, `{"decision":%s}`, decision.Payload) // the record is a member of the payload, so that the append does not treat it as a signed record
 	fmt.Printf("%-10s %10s %10s %12s %8s %9s %20s %20s   %s\n", "in flight", "small/s", "appends/s", "decisions/s", "ratio", "to small",
 		"append p50/p99 ms", "decision p50/p99 ms", "us of CPU of each, program + database")
 	for _, callers := range c.Callers {

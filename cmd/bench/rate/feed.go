@@ -22,9 +22,9 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Feed measures the feed of the read models: how long after its answer a decision is in the
-// read model, and how fast read models catch up from the beginning, compared with a consumer of
-// watermill-sql, which stores messages in the same PostgreSQL.
+// Feed measures the read models: the delay from the answer to a decision until the read model
+// contains it, and how fast read models are rebuilt from the first event. The rebuild is compared
+// with a consumer of watermill-sql, which stores messages in the same PostgreSQL.
 type Feed struct {
 	During  time.Duration `help:"Length of each run of delays." default:"5s"`
 	Callers []int         `help:"Numbers of callers in addition to the one whose decisions are timed." default:"0,8,32"`
@@ -32,7 +32,7 @@ type Feed struct {
 	Within  time.Duration `help:"Time limit of watermill-sql." default:"20s"`
 }
 
-// Run prints one line per number of callers, and then one for each way to catch up.
+// Run prints one line for each number of callers and one line that compares the two rebuilds.
 func (c *Feed) Run(ctx context.Context) error {
 	if err := c.printDelays(ctx); err != nil {
 		return err
@@ -54,8 +54,9 @@ func (c *Feed) Run(ctx context.Context) error {
 	return rig.Check(ctx, s)
 }
 
-// printDelays prints the time between the answer to a decision and its row in the table of the
-// history. No query runs meanwhile, because a waiting query makes the reader faster.
+// printDelays prints the time from the answer to a decision until the table of the history has its
+// row. It makes no query through the service meanwhile, because the reader of events works faster
+// while a query waits for it.
 func (c *Feed) printDelays(ctx context.Context) error {
 	service, token, err := rig.StartOrganization(ctx)
 	if err != nil {
@@ -81,11 +82,12 @@ func (c *Feed) printDelays(ctx context.Context) error {
 }
 
 const (
-	lookEvery = 500 * time.Microsecond // polling interval for a decision
-	atRandom  = 30 * time.Millisecond  // longest random pause before a decision, so that decisions do not follow the rhythm of the reader
+	lookEvery = 500 * time.Microsecond // interval at which the table is polled
+	atRandom  = 30 * time.Millisecond  // longest random pause before a decision, so that decisions are not in step with the reader's polling
 )
 
-// delays requests decisions repeatedly, and polls the table of the history for each.
+// delays requests decisions one after the other and polls the table of the history until it
+// contains each.
 func delays(ctx context.Context, b *rig.Service, token string, during time.Duration) (rig.Sample, error) {
 	c, err := b.Client()
 	if err != nil {
@@ -128,8 +130,8 @@ func delays(ctx context.Context, b *rig.Service, token string, during time.Durat
 	return delays, nil
 }
 
-// watermillSQL returns how many messages per second a read model by watermill-sql processes, in
-// batches of 100, its default, with one row per message.
+// watermillSQL returns the messages per second that a consumer of watermill-sql processes. It
+// reads batches of 100 messages, the default, and inserts one row per message.
 func (c *Feed) watermillSQL(ctx context.Context, s *rig.Scratch) (float64, error) {
 	pool, err := pgxpool.New(ctx, s.Owner)
 	if err != nil {
@@ -143,7 +145,7 @@ func (c *Feed) watermillSQL(ctx context.Context, s *rig.Scratch) (float64, error
 		return 0, err
 	}
 	defer publisher.Close()
-	const together = 500 // messages published at once
+	const together = 500 // messages per publish call
 	text := rig.Padded(600)
 	for sent := int64(0); sent < c.Events; sent += together {
 		messages := make([]*message.Message, min(together, c.Events-sent))
@@ -184,7 +186,7 @@ func (c *Feed) watermillSQL(ctx context.Context, s *rig.Scratch) (float64, error
 	return float64(got) / time.Since(began).Seconds(), nil
 }
 
-// catchUp returns how many events per second the read models process from the beginning: half
+// catchUp returns the events per second that the read models process from the first event on. Half
 // of the events are signed decisions, half are workflows.
 func (c *Feed) catchUp(ctx context.Context, s *rig.Scratch) (float64, error) {
 	if err := rig.MakeLedger(ctx, s, c.Events); err != nil {

@@ -15,10 +15,10 @@ import (
 
 const (
 	partitionCallers = 64
-	partitionTenants = 256 // callers use them in turn, so that every partition has some
+	partitionTenants = 256 // callers use these tenants in turn; the number is large enough that every partition has some
 )
 
-// partitioned is a ledger with a number of partitions, under load.
+// partitioned is a ledger with a given number of partitions and the results of its load.
 type partitioned struct {
 	n       int
 	scratch *rig.Scratch
@@ -26,8 +26,8 @@ type partitioned struct {
 	samples []rig.Sample
 }
 
-// partitions compares ledgers with different numbers of partitions. Each has its own
-// PostgreSQL, and they run in turns, so that other work of the machine affects all of them.
+// partitions compares ledgers with different numbers of partitions. Each has its own PostgreSQL.
+// Their runs alternate, so that other work on the machine affects all of them.
 func (c *Append) partitions(ctx context.Context) error {
 	var all []*partitioned
 	for _, n := range c.Partitions {
@@ -43,7 +43,7 @@ func (c *Append) partitions(ctx context.Context) error {
 		defer l.Close()
 		all = append(all, &partitioned{n: n, scratch: s, ledger: l})
 	}
-	for run := range c.Runs + 1 { // the first run warms up
+	for run := range c.Runs + 1 { // the first run is a warm-up and is not counted
 		for _, p := range all {
 			result, err := p.load(ctx, partitionCallers, c.During)
 			if err != nil {
@@ -84,7 +84,7 @@ func (p *partitioned) load(ctx context.Context, callers int, during time.Duratio
 	})
 }
 
-// batches counts batches, the events in them, and the milliseconds they took.
+// batches counts batches, the events in them, and the milliseconds that writing them took.
 type batches struct{ count, events, took float64 }
 
 func (p *partitioned) batches() batches {
@@ -97,21 +97,21 @@ func (b *batches) add(after, before batches) {
 	b.count, b.events, b.took = b.count+after.count-before.count, b.events+after.events-before.events, b.took+after.took-before.took
 }
 
-// each returns the events and milliseconds per batch.
+// each returns the average events and milliseconds per batch.
 func (b batches) each() (events, took float64) {
 	return b.events / max(b.count, 1), b.took / max(b.count, 1)
 }
 
-// scaling is a model of more workers, each a machine with its share of 16 partitions. A batch
-// takes a fixed time (a commit and the round trip) and a time per event. A worker writes the
-// batches of its partitions one after the other, as one disk does. The next limit is the
-// program in front: its processor time per append.
+// scaling models a ledger of 16 partitions on several machines (workers). Writing a batch takes a
+// fixed time, for the commit and the round trip, plus a time per event. A worker writes the
+// batches of its partitions one after the other, as one disk does. The service programs in front
+// of the workers need processor time for each append.
 type scaling struct {
-	fixed, perEvent, front float64 // milliseconds
+	fixed, perEvent, front float64 // milliseconds: per batch, per event, and of the service per append
 }
 
-// scaling measures the times of the model on this machine: batches of one caller and of many
-// callers give the fixed part and the part per event.
+// scaling measures the parameters of the model on this machine. The difference between batches of
+// one caller and batches of many callers gives the time per event.
 func (p *partitioned) scaling(ctx context.Context, runs int, during time.Duration) (scaling, error) {
 	var few, many batches
 	var processor time.Duration
@@ -138,26 +138,26 @@ func (p *partitioned) scaling(ctx context.Context, runs int, during time.Duratio
 const (
 	modelPartitions = 16
 	modelCallers    = 1024
-	modelBatch      = 512 // maximum number of events in a batch
+	modelBatch      = 512 // largest number of events in a batch
 	modelSeconds    = 20
 )
 
-// rate simulates a number of workers and returns the appends per second. A caller waits for its
-// answer and then appends again, each time for a tenant of any partition.
+// rate simulates the model with this number of workers and returns the appends per second. A
+// caller waits for its answer and then appends again, for a tenant of a random partition.
 func (m scaling) rate(workers int) float64 {
-	random := rand.New(rand.NewPCG(1, 2)) // the same sequence each time
+	random := rand.New(rand.NewPCG(1, 2)) // fixed seed: every call simulates the same sequence
 	waiting := make([]int, modelPartitions)
 	for i := range modelCallers {
 		waiting[i%modelPartitions]++
 	}
-	free := make([]float64, workers) // time when a worker is free, in milliseconds
-	serving := make([]int, workers)  // callers who then have their answer
-	turn := make([]int, workers)     // the partition that the worker serves next
+	free := make([]float64, workers) // time in milliseconds at which each worker has written its batch
+	serving := make([]int, workers)  // number of callers whose appends each worker is writing
+	turn := make([]int, workers)     // partition that each worker serves next
 	held := (modelPartitions + workers - 1) / workers
 	done := 0
 	for {
 		w := 0
-		for i := range free { // the worker that is free first
+		for i := range free { // find the worker that is free first
 			if free[i] < free[w] {
 				w = i
 			}
@@ -184,17 +184,17 @@ func (m scaling) rate(workers int) float64 {
 	}
 }
 
-// paper computes the same without chance. While a worker serves its partitions in turn, the
-// number of waiting appends of a partition grows evenly from nothing to a batch, so it is half
-// a batch on average; one batch is being written. Together these are the callers.
+// paper calculates the rate of the model without randomness. The waiting appends of a partition
+// grow evenly from zero to one batch while the worker serves its other partitions, so on average
+// half a batch waits. Together with the batch that is being written these are all callers.
 func (m scaling) paper(workers int) float64 {
 	callers, held := float64(modelCallers/modelPartitions), float64(modelPartitions/workers)
 	batch := min(callers/(1./2+1/held), modelBatch)
 	return float64(workers) * 1000 * batch / (m.fixed + m.perEvent*batch)
 }
 
-// drawn returns a line for each number of workers, with the processors that the programs in
-// front need.
+// drawn returns a table with a line for each number of workers: the calculated and the simulated
+// rate, and the processor cores that the service needs for it.
 func (m scaling) drawn() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "model: a batch takes %.2f ms and %.4f ms for each event, the program in front %.4f ms of a core for each append; %d callers, %d partitions\n",

@@ -8,8 +8,8 @@ import (
 	"github.com/countersign/countersign/cmd/bench/rig"
 )
 
-// Quick compares complete quick gate calls over loopback HTTP, one durable event each, with
-// the bare append.
+// Quick compares calls of the quick gate over loopback HTTP, which append one durable event each,
+// with the bare append.
 type Quick struct {
 	Runs    int           `help:"Runs of each; the median counts." default:"3"`
 	During  time.Duration `help:"Length of each run." default:"3s"`
@@ -17,7 +17,8 @@ type Quick struct {
 	Profile string        `help:"Write a CPU profile of all calls to this file."`
 }
 
-// Run prints one line per number of callers, and then the cost of the stages of a call.
+// Run prints one line for each number of callers, and then the processor time of the stages of a
+// call.
 func (c *Quick) Run(ctx context.Context) error {
 	service, err := rig.StartService(ctx)
 	if err != nil {

@@ -19,9 +19,9 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// stages prints the processor time of the parts of a quick gate call, each measured alone, and
-// the rest of the call: limits, schema, answer, metrics, read models. Under load, processor
-// time varies less than elapsed time.
+// stages prints the processor time of the stages of a quick gate call, each measured alone, and of
+// the rest of the call: limits, schema, answer, metrics and read models. It prints processor time
+// because elapsed time varies more under load.
 func stages(ctx context.Context, b *rig.Service, callers int, during time.Duration) error {
 	keys, err := b.QuickKeys(ctx, callers, during)
 	if err != nil {
@@ -89,14 +89,14 @@ func stages(ctx context.Context, b *rig.Service, callers int, during time.Durati
 	return nil
 }
 
-// printStage prints a stage and adds its cost per call to the sum.
+// printStage prints the processor time of a stage and returns the sum of the stages so far.
 func printStage(name string, s rig.Sample, sum rig.CPU) rig.CPU {
 	n := time.Duration(len(s.Latencies))
 	fmt.Printf("%-34s %28s\n", name, s.Used.Per(int(n)))
 	return rig.CPU{Process: sum.Process + s.Used.Process/n, Database: sum.Database + s.Used.Database/n}
 }
 
-// last returns the newest event of a type, among the last hundred events.
+// last returns the newest event of a type among the last hundred events.
 func last(ctx context.Context, b *rig.Service, eventType string) (ledger.Event, error) {
 	p := b.App.Ledger.Partitions()[0]
 	head, err := p.Head(ctx)
@@ -115,7 +115,8 @@ func last(ctx context.Context, b *rig.Service, eventType string) (ledger.Event, 
 	return ledger.Event{}, fmt.Errorf("no %s among the last events", eventType)
 }
 
-// bareServer reads a body and answers with a number of bytes, as fast as the library can.
+// bareServer is an HTTP server that reads a body and answers with a fixed number of bytes. It
+// measures the cost of client and HTTP without the service.
 type bareServer struct {
 	server *http.Server
 	client *rig.Client

@@ -9,11 +9,11 @@ import (
 	"github.com/countersign/countersign/commands/accounts"
 )
 
-// QuickBody is the request body of Quick.
+// QuickBody is the request body of the calls that Quick makes.
 const QuickBody = `{"command":"git push --force origin main","environment":"production"}`
 
-// QuickKeys returns keys for each caller, enough for 10,000 calls a second, because a key is
-// good for 250 calls.
+// QuickKeys returns a list of keys for each caller. A key is valid for 250 calls; the lists are
+// long enough for 10,000 calls per second.
 func (b *Service) QuickKeys(ctx context.Context, callers int, during time.Duration) ([][]string, error) {
 	run := time.Now().UnixNano()
 	keys := make([][]string, callers)
@@ -29,8 +29,7 @@ func (b *Service) QuickKeys(ctx context.Context, callers int, during time.Durati
 	return keys, nil
 }
 
-// connected calls an operation from a number of concurrent callers, each with a connection of
-// its own.
+// connected calls an operation from several concurrent callers, each with its own connection.
 func (b *Service) connected(callers int, during time.Duration, operation func(c *Client, caller, n int) error) (Sample, error) {
 	clients := make([]*Client, callers)
 	for i := range clients {
@@ -44,14 +43,15 @@ func (b *Service) connected(callers int, during time.Duration, operation func(c 
 	return Load(callers, during, func(caller, n int) error { return operation(clients[caller], caller, n) })
 }
 
-// Quick calls the quick gate, one caller per list of keys.
+// Quick calls the quick gate with one caller for each list of keys.
 func (b *Service) Quick(keys [][]string, during time.Duration) (Sample, error) {
 	return b.connected(len(keys), during, func(c *Client, caller, n int) error {
 		return c.Quick(keys[caller][min(n/accounts.FreeCallsPerMonth, len(keys[caller])-1)])
 	})
 }
 
-// Decide requests a new decision with every call.
+// Decide requests decisions from several concurrent callers. Each request has a new idempotency
+// key.
 func (b *Service) Decide(token string, callers, agents int, during time.Duration) (Sample, error) {
 	run := time.Now().UnixNano()
 	return b.connected(callers, during, func(c *Client, caller, n int) error {
@@ -64,7 +64,7 @@ func (b *Service) Decide(token string, callers, agents int, during time.Duration
 	})
 }
 
-// Quick calls the quick gate with a key.
+// Quick calls the quick gate once with this key.
 func (c *Client) Quick(key string) error {
 	status, answer, err := c.Post(gate+"quick", "X-API-Key: "+key+"\r\n", []byte(QuickBody))
 	if err != nil || status != http.StatusOK {
@@ -73,8 +73,8 @@ func (c *Client) Quick(key string) error {
 	return nil
 }
 
-// Decision requests a new decision under an idempotency key, for an agent unless it is empty.
-// The answer is valid until the next call.
+// Decision requests a decision with an idempotency key; agent may be empty. The answer is valid
+// until the next call.
 func (c *Client) Decision(token, key, agent string) ([]byte, error) {
 	status, answer, err := c.Post(decisions, bearer(token), decisionBody(key, agent, "?city=Oslo"))
 	if err != nil || status != http.StatusCreated {
@@ -83,7 +83,7 @@ func (c *Client) Decision(token, key, agent string) ([]byte, error) {
 	return answer, nil
 }
 
-// GateCalls makes a number of calls of a service of the gate with free keys.
+// GateCalls makes this number of calls of one of the gate's services, with free keys.
 func (b *Service) GateCalls(ctx context.Context, name string, calls int) error {
 	var key string
 	return b.each(calls, func(c *Client, n int) (int, []byte, error) {
@@ -99,7 +99,7 @@ func (b *Service) GateCalls(ctx context.Context, name string, calls int) error {
 	})
 }
 
-// Decisions requests a number of decisions for a new organization.
+// Decisions requests this number of decisions for a new organization.
 func (b *Service) Decisions(ctx context.Context, count int) error {
 	token, err := b.Organization(ctx)
 	if err != nil {
@@ -110,7 +110,8 @@ func (b *Service) Decisions(ctx context.Context, count int) error {
 	})
 }
 
-// each makes a number of calls, one after the other. An answer without success is an error.
+// each makes this number of calls, one after the other. It returns an error if an answer has a
+// status other than 2xx.
 func (b *Service) each(calls int, call func(c *Client, n int) (status int, answer []byte, err error)) error {
 	c, err := b.Client()
 	if err != nil {
@@ -136,7 +137,7 @@ const (
 
 func bearer(credential string) string { return "Authorization: Bearer " + credential + "\r\n" }
 
-// decisionBody is the request body of a decision, for an agent unless it is empty.
+// decisionBody returns the request body of a decision. If agent is empty the body has no agentId.
 func decisionBody(key, agent, query string) []byte {
 	if agent != "" {
 		agent = fmt.Sprintf(`,"agentId":%q`, agent)

@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// Client is one keep-alive HTTP/1.1 connection that does only what a load generator must. The
-// client shares the machine with the server, so the processor time of a complete client would
-// reduce the server's results.
+// Client is an HTTP/1.1 client with one keep-alive connection. It does only what a load generator
+// needs: client and server share the machine, so the processor time of a complete client would
+// reduce the measured rate of the server.
 type Client struct {
 	conn   net.Conn
 	answer *bufio.Reader
@@ -29,7 +29,7 @@ func NewClient(address string) (*Client, error) {
 	return &Client{conn: conn, answer: bufio.NewReaderSize(conn, 16<<10)}, nil
 }
 
-// Client connects to the service.
+// Client returns a new connection to the service.
 func (b *Service) Client() (*Client, error) {
 	return NewClient(strings.TrimPrefix(b.Base, "http://"))
 }
@@ -37,8 +37,8 @@ func (b *Service) Client() (*Client, error) {
 // Close closes the connection.
 func (c *Client) Close() { _ = c.conn.Close() }
 
-// Post sends a body and returns the status and body of the answer. The body is valid until the
-// next call. The headers are complete lines.
+// Post sends a body and returns the status and the body of the answer, which is valid until the
+// next call. headers has complete lines that end with CRLF.
 func (c *Client) Post(path, headers string, body []byte) (status int, answer []byte, err error) {
 	c.buffer = fmt.Appendf(c.buffer[:0], "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n",
 		path, c.conn.RemoteAddr(), len(body), headers)

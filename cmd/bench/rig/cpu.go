@@ -9,11 +9,12 @@ import (
 	"time"
 )
 
-// CPU is the processor time used so far, user and system: by this process and by the database.
+// CPU is the processor time, user and system, of this process and of the database.
 type CPU struct{ Process, Database time.Duration }
 
-// CPUNow reads the processor time from Linux, of this process (client and service) and of the
-// scratch's own PostgreSQL. On other systems it returns zero.
+// CPUNow returns the processor time used so far by this process, which is client and service, and
+// by the PostgreSQL that the scratch started. It reads the time from Linux; on other systems it
+// returns zero.
 func (s *Scratch) CPUNow() CPU {
 	var c CPU
 	c.Process, _ = cpuOf("/proc/self/stat")
@@ -31,9 +32,9 @@ func (s *Scratch) CPUNow() CPU {
 	return c
 }
 
-// cpuOf reads a stat file. After the name in parentheses, the second field is the parent, and
-// the 12th to 15th fields are the ticks of 10 ms used by the process and its ended children.
-// With the children included, the total never falls.
+// cpuOf reads a /proc/PID/stat file. After the name in parentheses, the second field is the
+// parent's process id, and the 12th to 15th fields are the ticks of 10 ms that the process and its
+// ended children used. Because ended children count, the total never decreases.
 func cpuOf(path string) (used time.Duration, parent string) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -51,7 +52,7 @@ func cpuOf(path string) (used time.Duration, parent string) {
 	return used, fields[1]
 }
 
-// Per returns the microseconds of processor time per operation.
+// Per returns the processor time per operation in microseconds.
 func (c CPU) Per(n int) string {
 	if n == 0 || c.Process == 0 {
 		return "-"

@@ -21,12 +21,12 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// LedgerSeed signs the ledger that MakeLedger makes; LedgerKEK wraps the keys of its personal
-// members.
+// LedgerSeed is the seed of the key that signs the ledger of MakeLedger. LedgerKEK is the key that
+// encrypts its data keys.
 var LedgerSeed, LedgerKEK = bytes.Repeat([]byte{0xab}, 32), bytes.Repeat([]byte{0xcd}, 32)
 
-// MakeLedger appends until a ledger has a number of events: half of them signed decisions, half
-// workflows.
+// MakeLedger appends events until the ledger has this number. Half of the events are signed
+// decisions, half are workflows.
 func MakeLedger(ctx context.Context, s *Scratch, size int64) error {
 	if err := migrations.Up(ctx, s.Owner, ""); err != nil {
 		return err
@@ -55,11 +55,12 @@ func MakeLedger(ctx context.Context, s *Scratch, size int64) error {
 	return nil
 }
 
-// Filler appends copies of two decisions and of a workflow.
+// Filler appends copies of two decisions and of a workflow. Each copy has its own id, and each
+// decision its own signature.
 type Filler struct {
 	App       *commands.App
 	Org       string
-	DenyEvery int64 // one decision in DenyEvery has the verdict deny; 0: none
+	DenyEvery int64 // one in this number of decisions has the verdict deny; 0 means none
 
 	actor           string
 	allowed, denied decisionRecord
@@ -67,14 +68,14 @@ type Filler struct {
 	decisions       atomic.Int64
 }
 
-// decisionRecord is the record of a decision, and the id in it.
+// decisionRecord is the signed record of a decision, and the decision id that it contains.
 type decisionRecord struct {
 	record []byte
 	id     string
 }
 
-// NewFiller creates an organization and its first two decisions, one allowed and one denied,
-// signed and encrypted with these keys.
+// NewFiller creates an organization and two decisions, one allowed and one denied. seed is the
+// signing key and kek encrypts the data keys.
 func NewFiller(ctx context.Context, l *ledger.Ledger, seed, kek []byte) (*Filler, error) {
 	signer, err := seal.NewSigner(seed)
 	if err != nil {
@@ -116,9 +117,9 @@ func NewFiller(ctx context.Context, l *ledger.Ledger, seed, kek []byte) (*Filler
 	return f, nil
 }
 
-// Fill appends a number of events.
+// Fill appends this number of events.
 func (f *Filler) Fill(ctx context.Context, events int64) (err error) {
-	const callers, together = 16, 64 // callers, and events of one append
+	const callers, together = 16, 64 // concurrent callers, and events per append
 	var left atomic.Int64
 	left.Store(events)
 	failed := make(chan error, callers)
@@ -143,7 +144,7 @@ func (f *Filler) Fill(ctx context.Context, events int64) (err error) {
 	return err
 }
 
-// Append appends decisions and workflows in turn.
+// Append appends n events in one call. The calls append decisions and workflows alternately.
 func (f *Filler) Append(ctx context.Context, n int) error {
 	tenant, next := f.Org, f.decision
 	if f.appends.Add(1)%2 == 0 {

@@ -15,14 +15,14 @@ import (
 	"github.com/countersign/countersign/ledger"
 )
 
-// Sample is the result of one run of a load.
+// Sample is the result of one load run.
 type Sample struct {
 	PerSecond float64
-	Latencies []time.Duration // sorted
-	Used      CPU             // total, if measured
+	Latencies []time.Duration // in ascending order
+	Used      CPU             // processor time of the run; zero if not measured
 }
 
-// Quantile returns the latency that a share q of the calls did not exceed.
+// Quantile returns the latency that a share q of the calls did not exceed (0.5 is the median).
 func (s Sample) Quantile(q float64) time.Duration {
 	if len(s.Latencies) == 0 {
 		return 0
@@ -30,7 +30,8 @@ func (s Sample) Quantile(q float64) time.Duration {
 	return s.Latencies[min(int(math.Ceil(q*float64(len(s.Latencies)))), len(s.Latencies))-1]
 }
 
-// Load calls an operation from a number of concurrent callers for a while.
+// Load calls an operation from several concurrent callers for a time. Each caller stops at its
+// first error.
 func Load(callers int, during time.Duration, operation func(caller, n int) error) (Sample, error) {
 	type result struct {
 		latencies []time.Duration
@@ -63,28 +64,29 @@ func Load(callers int, during time.Duration, operation func(caller, n int) error
 	return s, err
 }
 
-// Median returns the run with the median throughput.
+// Median returns the run that has the median rate.
 func Median(runs []Sample) Sample {
 	slices.SortFunc(runs, func(a, b Sample) int { return int(a.PerSecond - b.PerSecond) })
 	return runs[len(runs)/2]
 }
 
-// P50P99 formats the median and the latency of the slowest hundredth, in milliseconds.
+// P50P99 formats the median and the 99th percentile of the latency in milliseconds.
 func (s Sample) P50P99() string { return MS(s.Quantile(.5)) + " / " + MS(s.Quantile(.99)) }
 
-// MS formats a time in milliseconds.
+// MS formats a duration in milliseconds.
 func MS(d time.Duration) string { return fmt.Sprintf("%.2f", float64(d)/float64(time.Millisecond)) }
 
-// Payload makes a row of about 650 bytes, together with the ledger's other columns.
+// Payload has a size at which a row of the ledger has about 650 bytes.
 var Payload = Padded(240)
 
-// Padded returns a payload of a given size in bytes.
+// Padded returns a JSON payload of this size in bytes.
 func Padded(size int) []byte {
 	const before, after = `{"pad":"`, `"}`
 	return bytes.Join([][]byte{[]byte(before), bytes.Repeat([]byte("x"), size-len(before+after)), []byte(after)}, nil)
 }
 
-// AppendLoad appends one event per call, to a new stream each.
+// AppendLoad appends from several callers through several nodes. Each append writes one event to a
+// new stream.
 func AppendLoad(ctx context.Context, s *Scratch, nodes, callers int, during time.Duration, payload []byte) (Sample, error) {
 	ledgers := make([]*ledger.Ledger, nodes)
 	for i := range ledgers {
@@ -103,13 +105,13 @@ func AppendLoad(ctx context.Context, s *Scratch, nodes, callers int, during time
 	})
 }
 
-// Event returns the only event of a new stream.
+// Event returns an event that creates a new stream.
 func Event(stream string, payload []byte) ledger.Pending {
 	return ledger.Pending{Stream: stream, Expect: ledger.New(), ID: "evt_" + stream, Type: "bench.happened", SchemaVersion: 1,
 		Actor: "key_01JD3Z8W5T0000000000000000", Payload: payload}
 }
 
-// Progress prints the progress to standard error.
+// Progress prints a progress line to standard error.
 func Progress(what string, done, total int64) {
 	fmt.Fprintf(os.Stderr, "\r%s %d of %d  ", what, done, total)
 	if done >= total {
@@ -117,8 +119,8 @@ func Progress(what string, done, total int64) {
 	}
 }
 
-// Anchor measures prepared inserts of single rows of the same size, each in its own commit,
-// with one connection per caller.
+// Anchor measures inserts of single rows of the same size with prepared statements. Each insert
+// has its own commit, and each caller has its own connection.
 func Anchor(ctx context.Context, s *Scratch, callers int, during time.Duration) (Sample, error) {
 	owner, err := pgx.Connect(ctx, s.Owner)
 	if err != nil {

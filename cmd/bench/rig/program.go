@@ -8,12 +8,13 @@ import (
 	"path/filepath"
 )
 
-// Built is the flag of commands that run countersign as separate processes.
+// Built has the flag of commands that run countersign as separate processes.
 type Built struct {
 	Program string `help:"The built program. Default: build it." placeholder:"FILE"`
 }
 
-// With calls do with the path of the program, which it builds unless the flag names one.
+// With calls do with the path of the program. It builds the program first, unless the flag gives a
+// path.
 func (b Built) With(ctx context.Context, do func(program string) error) error {
 	if b.Program != "" {
 		return do(b.Program)

@@ -1,6 +1,6 @@
-// Package rig has what every measurement needs: an empty database or a complete service
-// (StartService), a load and its results (Load, Sample), and the bare append and insert with
-// which results are compared (AppendLoad, Anchor).
+// Package rig contains what several measurements use: an empty database or a complete service
+// (StartService), a load and its results (Load, Sample), and the bare append and insert with which
+// results are compared (AppendLoad, Anchor).
 package rig
 
 import (
@@ -16,18 +16,19 @@ import (
 	"github.com/countersign/countersign/migrations"
 )
 
-// Scratch is a database for one run.
+// Scratch is the database of one run.
 type Scratch struct {
 	App, Owner string
-	Dir        string // folder of the PostgreSQL it started; empty for an existing one
+	Dir        string // folder of the PostgreSQL that was started; empty for an existing database
 	Close      func()
 }
 
-// NewScratch starts a PostgreSQL with an empty ledger of one partition.
+// NewScratch returns a database with an empty ledger of one partition. It starts a PostgreSQL for
+// it, unless DATABASE_URL names a database.
 func NewScratch(ctx context.Context) (*Scratch, error) { return NewPartitioned(ctx, 0) }
 
-// NewPartitioned is NewScratch with a ledger of a number of partitions. 0 is one partition, or
-// the number of an existing ledger.
+// NewPartitioned returns a database like NewScratch, with a ledger of several partitions. 0 means
+// one partition, or the partitions that an existing ledger has.
 func NewPartitioned(ctx context.Context, partitions int) (*Scratch, error) {
 	if url := os.Getenv("DATABASE_URL"); url != "" {
 		return &Scratch{App: url, Owner: url, Close: func() {}}, migrations.UpPartitioned(ctx, url, "", partitions)
@@ -54,7 +55,8 @@ func NewPartitioned(ctx context.Context, partitions int) (*Scratch, error) {
 	return s, nil
 }
 
-// Check verifies what the benchmark wrote: speed that breaks the chain does not count.
+// Check verifies the ledger that the benchmark wrote, because a rate only counts if the chain is
+// correct.
 func Check(ctx context.Context, s *Scratch) error {
 	l, err := OpenLedger(ctx, s)
 	if err != nil {
@@ -74,7 +76,7 @@ func Check(ctx context.Context, s *Scratch) error {
 	return nil
 }
 
-// OpenLedger opens a scratch's ledger.
+// OpenLedger opens the ledger of a scratch database.
 func OpenLedger(ctx context.Context, s *Scratch) (*ledger.Ledger, error) {
 	return ledger.Open(ctx, s.App, ledger.Options{Log: slog.New(slog.DiscardHandler)})
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Service is the complete service on a loopback listener, with its own database.
+// Service is the complete service with its own database, on a loopback address.
 type Service struct {
 	Scratch     *Scratch
 	Base        string
@@ -29,7 +29,7 @@ type Service struct {
 	Close       func()
 }
 
-// StartService starts a service. Close ends it and its database.
+// StartService starts a service on a new scratch database. Close ends both.
 func StartService(ctx context.Context) (*Service, error) {
 	s, err := NewScratch(ctx)
 	if err != nil {
@@ -43,11 +43,11 @@ func StartService(ctx context.Context) (*Service, error) {
 	return service, nil
 }
 
-// Serve starts a service on a database. Close ends both.
+// Serve starts a service on this database. Close ends both.
 func Serve(ctx context.Context, s *Scratch) (*Service, error) {
 	log := slog.New(slog.DiscardHandler)
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(300) // as countersign serve does
+		debug.SetGCPercent(300) // the same value as in countersign serve
 	}
 	l, err := ledger.Open(ctx, s.App, ledger.Options{Log: log})
 	if err != nil {
@@ -86,7 +86,7 @@ func Serve(ctx context.Context, s *Scratch) (*Service, error) {
 	}}, nil
 }
 
-// StartOrganization is StartService with an organization and a token of it.
+// StartOrganization starts a service and returns it with an access token of a new organization.
 func StartOrganization(ctx context.Context) (*Service, string, error) {
 	service, err := StartService(ctx)
 	if err != nil {
@@ -100,7 +100,7 @@ func StartOrganization(ctx context.Context) (*Service, string, error) {
 	return service, token, nil
 }
 
-// Organization creates an organization with an active policy and returns a token.
+// Organization creates an organization with an active policy and returns an access token of it.
 func (b *Service) Organization(ctx context.Context) (string, error) {
 	o, err := b.App.CreateOrganization(ctx, "operator", "Bench", organizations.PlanTeam, "bench@example.com")
 	if err != nil {
@@ -118,8 +118,8 @@ func (b *Service) Organization(ctx context.Context) (string, error) {
 	return issued.Token, err
 }
 
-// Measured counts the processor time of a load until the read models have caught up with it, so
-// that deferred work counts, too.
+// Measured runs a load and measures the processor time until the read models contain all of its
+// events, so that work after the answers counts, too.
 func (b *Service) Measured(ctx context.Context, load func() (Sample, error)) (Sample, error) {
 	before := b.Scratch.CPUNow()
 	result, err := load()
@@ -131,7 +131,8 @@ func (b *Service) Measured(ctx context.Context, load func() (Sample, error)) (Sa
 	return result, err
 }
 
-// Profiled starts a CPU profile and returns the function that ends it.
+// Profiled starts a CPU profile and returns the function that ends it. It does nothing if file is
+// empty.
 func Profiled(file string) (end func()) {
 	if file == "" {
 		return func() {}
@@ -146,7 +147,7 @@ func Profiled(file string) (end func()) {
 	}
 }
 
-// CaughtUp waits for every read model.
+// CaughtUp waits until every read model contains all events.
 func CaughtUp(ctx context.Context, p *projections.Projections) error {
 	for {
 		lags, err := p.Lags(ctx)

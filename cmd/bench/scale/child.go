@@ -25,28 +25,28 @@ import (
 	"github.com/countersign/countersign/ledger/vault"
 )
 
-// run is the result of one child process, and the resources that it used.
+// run is the result of one child process and the resources that the process used.
 type run struct {
 	Events  int64
 	Seconds float64
-	PeakMB  int64 // of memory; 0 if the system does not report it
+	PeakMB  int64 // peak memory; 0 if the system does not report it
 	cpu     rig.CPU
 }
 
 func (r run) perSecond() float64 { return float64(r.Events) / r.Seconds }
 
-// perEvent returns microseconds per event.
+// perEvent divides a processor time by the number of events, in microseconds.
 func (r run) perEvent(used time.Duration) float64 {
 	return float64(used.Microseconds()) / float64(r.Events)
 }
 
-// cpuPerEvent formats the microseconds of processor time per event, of the program and of the
+// cpuPerEvent formats the processor time per event in microseconds: of the program, and of the
 // database.
 func (r run) cpuPerEvent() string {
 	return fmt.Sprintf("%.1f + %.1f", r.perEvent(r.cpu.Process), r.perEvent(r.cpu.Database))
 }
 
-// printCompared prints the line of a run and of a bare read of the same rows.
+// printCompared prints a line that compares a run with a bare read of the same rows.
 func printCompared(read, r run) {
 	fmt.Printf("%-12d %14.0f %14.0f %8.2f %24s %14d\n", r.Events, read.perSecond(), r.perSecond(), r.perSecond()/read.perSecond(), r.cpuPerEvent(), r.PeakMB)
 }
@@ -56,8 +56,8 @@ func middle(runs []run) run {
 	return runs[len(runs)/2]
 }
 
-// onCores runs a hidden command of this program in a separate process on a limited number of
-// cores, so that its memory can be measured.
+// onCores runs a hidden command of this program as a child process on this number of cores. Only a
+// separate process allows its memory to be measured.
 func onCores(ctx context.Context, s *rig.Scratch, cores int, arguments ...string) (r run, err error) {
 	before := s.CPUNow()
 	command := child(ctx, cores, arguments...)
@@ -83,27 +83,28 @@ func child(ctx context.Context, cores int, arguments ...string) *exec.Cmd {
 	return command
 }
 
-// childCmd is a hidden command for such a process. It prints one line of JSON.
+// childCmd has the settings of the hidden commands that run as child processes. Such a command
+// prints its result as one line of JSON.
 type childCmd struct {
 	Database   string `arg:""`
 	Signatures bool
 	Org        string
-	Decision   string // export only decisions with this verdict
-	Folder     string // keep the export here
-	Repeat     bool   // until it is interrupted
+	Decision   string // export only the decisions with this verdict; empty exports all
+	Folder     string // folder in which the export stays; empty deletes it
+	Repeat     bool   // repeat until interrupted, without a result
 	Profile    string
 }
 
-// AuditChild verifies a database.
+// AuditChild verifies the ledger of a database.
 type AuditChild struct{ childCmd }
 
 // ReadChild reads every row of a database.
 type ReadChild struct{ childCmd }
 
-// SignaturesChild only checks signatures.
+// SignaturesChild checks signatures and does nothing else.
 type SignaturesChild struct{ childCmd }
 
-// ExportChild exports the history of an organization.
+// ExportChild exports the history of one organization.
 type ExportChild struct{ childCmd }
 
 func (c *childCmd) during(ctx context.Context, once func() (int64, error)) error {
@@ -123,7 +124,7 @@ func (c *childCmd) during(ctx context.Context, once func() (int64, error)) error
 	}
 }
 
-// peakMB returns the peak memory of this process as Linux reports it.
+// peakMB returns the peak memory of this process in MB, or 0 on a system other than Linux.
 func peakMB() (mb int64) {
 	text, _ := os.ReadFile("/proc/self/status")
 	_, rest, _ := strings.Cut(string(text), "VmHWM:")
@@ -131,7 +132,7 @@ func peakMB() (mb int64) {
 	return mb >> 10
 }
 
-// Run verifies.
+// Run verifies the ledger.
 func (c *AuditChild) Run(ctx context.Context) error {
 	a := audit.Options{ChainOnly: !c.Signatures}
 	if c.Signatures {
@@ -146,10 +147,10 @@ func (c *AuditChild) Run(ctx context.Context) error {
 	})
 }
 
-// decisionSize is the approximate size of the payload of a decision's event, in bytes.
+// decisionSize is the approximate size in bytes of the payload of a decision's event.
 const decisionSize = 3050
 
-// Run only checks a signature once per event: the anchor.
+// Run checks one signature per event. A verification with signatures is compared with this time.
 func (c *SignaturesChild) Run(ctx context.Context) error {
 	return c.during(ctx, func() (n int64, err error) {
 		signer, err := seal.NewSigner(make([]byte, 32))
@@ -167,12 +168,12 @@ func (c *SignaturesChild) Run(ctx context.Context) error {
 	})
 }
 
-// Run reads every row and drops it: the anchor.
+// Run reads every row and discards it. Verification and export are compared with this time.
 func (c *ReadChild) Run(ctx context.Context) error {
 	return c.during(ctx, func() (int64, error) { return readRows(ctx, c.Database) })
 }
 
-// readRows reads every event in the ranges in which verify reads them.
+// readRows reads all events with the queries that verify uses, and returns their number.
 func readRows(ctx context.Context, url string) (n int64, err error) {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
@@ -195,14 +196,14 @@ func readRows(ctx context.Context, url string) (n int64, err error) {
 	}
 }
 
-// Run exports an organization's history.
+// Run exports the history and packs it, until it is interrupted if Repeat is set.
 func (c *ExportChild) Run(ctx context.Context) error {
 	app, end, err := openApp(ctx, c.Database)
 	if err != nil {
 		return err
 	}
 	defer end()
-	if c.Decision != "" { // a selection waits for a checkpoint that covers its request
+	if c.Decision != "" { // the export of a selection waits for a checkpoint that covers the request, so something must write checkpoints
 		notes, err := os.MkdirTemp("", "countersign-bench-notes-")
 		if err == nil {
 			defer os.RemoveAll(notes)
@@ -235,7 +236,8 @@ func (c *ExportChild) Run(ctx context.Context) error {
 	})
 }
 
-// appendsWhile compares 64 appends in flight alone and while a child process runs.
+// appendsWhile compares the rate of 64 concurrent appends alone with their rate while a child
+// process runs.
 func appendsWhile(ctx context.Context, s *rig.Scratch, name string, runs int, during time.Duration, arguments ...string) error {
 	var alone, together []rig.Sample
 	for range runs {
@@ -261,7 +263,7 @@ func appendsWhile(ctx context.Context, s *rig.Scratch, name string, runs int, du
 	return nil
 }
 
-// ignoreExit ignores the exit status of an interrupted child.
+// ignoreExit returns nil for the exit status of an interrupted child, and other errors unchanged.
 func ignoreExit(err error) error {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) || errors.Is(err, context.Canceled) {
@@ -270,12 +272,12 @@ func ignoreExit(err error) error {
 	return err
 }
 
-// CheckExportChild verifies a folder with an export of this program's service.
+// CheckExportChild verifies an export in a folder with the keys of this program's services.
 type CheckExportChild struct {
 	Folder string `arg:""`
 }
 
-// Run verifies.
+// Run verifies the export.
 func (c *CheckExportChild) Run(ctx context.Context) error {
 	return (&childCmd{}).during(ctx, func() (int64, error) {
 		trust, err := trusted()
@@ -295,7 +297,7 @@ func (c *CheckExportChild) Run(ctx context.Context) error {
 	})
 }
 
-// trusted are the keys of the ledgers that are measured.
+// trusted returns the public keys of the ledgers that are measured.
 func trusted() (t bundle.Trust, err error) {
 	for _, key := range []struct {
 		purpose string
@@ -310,7 +312,8 @@ func trusted() (t bundle.Trust, err error) {
 	return t, nil
 }
 
-// openApp opens the commands of a scratch's ledger, with the keys of serve.
+// openApp returns the commands for a scratch ledger, with the keys that a service started by Serve
+// uses.
 func openApp(ctx context.Context, url string) (*commands.App, func(), error) {
 	l, err := ledger.Open(ctx, url, ledger.Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {

@@ -26,7 +26,7 @@ type Export struct {
 	During time.Duration `help:"Length of each run with appends." default:"5s"`
 }
 
-// decided starts a service whose only organization has made a number of decisions.
+// decided starts a service with one organization that has made this number of decisions.
 func decided(ctx context.Context, decisions, agents int) (*decidedService, error) {
 	service, token, err := rig.StartOrganization(ctx)
 	if err != nil {
@@ -47,7 +47,7 @@ type decidedService struct {
 	made   int
 }
 
-// until requests decisions until the service has a number of them.
+// until requests decisions until the service has this number of them.
 func (d *decidedService) until(decisions int) error {
 	for d.made < decisions {
 		s, err := d.Decide(d.token, 32, d.agents, time.Second)
@@ -60,11 +60,11 @@ func (d *decidedService) until(decisions int) error {
 	return nil
 }
 
-// errFull ends the load of everyday.
+// errFull ends the load in everyday when every decision has a receipt.
 var errFull = errors.New("the ledger has enough events")
 
-// everyday adds to a ledger of decisions what a ledger in use has: a receipt for each decision,
-// and as many workflows.
+// everyday appends one receipt and one workflow for each decision, so that the ledger has the
+// event types of a ledger in use.
 func (d *decidedService) everyday(ctx context.Context) error {
 	p, err := d.App.AuthenticateOrganization(ctx, d.token)
 	if err != nil {
@@ -116,7 +116,7 @@ func (d *decidedService) everyday(ctx context.Context) error {
 	return err
 }
 
-// Run prints one line per size, and how much an export slows appends down.
+// Run prints one line for each size, and how much an export slows appends down.
 func (c *Export) Run(ctx context.Context) error {
 	service, err := decided(ctx, 1, 100)
 	if err != nil {
@@ -152,7 +152,7 @@ func (c *Export) Run(ctx context.Context) error {
 	return appendsWhile(ctx, service.Scratch, "export", c.Runs, c.During, "make-export", service.Scratch.App, "--org", org, "--repeat")
 }
 
-// verified verifies an export of the complete history, offline.
+// verified exports the complete history and verifies the export offline.
 func (c *Export) verified(ctx context.Context, service *decidedService, org string) error {
 	folder, err := os.MkdirTemp("", "countersign-bench-export-")
 	if err != nil {

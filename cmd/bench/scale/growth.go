@@ -1,4 +1,4 @@
-// Package scale measures what depends on the length of a ledger: start, single operations,
+// Package scale measures what may depend on the length of a ledger: start, single operations,
 // verification, export, and size.
 package scale
 
@@ -18,31 +18,32 @@ import (
 	"github.com/countersign/countersign/ledger"
 )
 
-// Growth repeats the same measurements while the ledger grows. The time of operations on one
-// event or page should not depend on its length; the time of operations on the complete ledger
-// should be proportional to it.
+// Growth repeats the same measurements while the ledger grows. The time of an operation on one
+// event or one page should stay constant. The time of an operation on the complete ledger should
+// be proportional to its length.
 type Growth struct {
 	Events []int64 `help:"Lengths of the ledger, in rising order." default:"10000,100000,1000000"`
 	Folder string  `help:"Folder for the charts. Default: no charts." placeholder:"DIR"`
 	Probes int     `help:"Number of single operations of each kind." default:"300"`
 }
 
-// grown has the measurements at one length, in the order of the names below.
+// grown has the measurements at one length of the ledger, in the order of eachNames and
+// wholeNames.
 type grown struct {
 	events int64
-	each   []float64 // milliseconds: medians of single operations
-	whole  []float64 // microseconds per event of the ledger
-	memory []int64   // peak megabytes
+	each   []float64 // median time of each single operation, in milliseconds
+	whole  []float64 // time of each complete operation, in microseconds per event
+	memory []int64   // peak memory of verify and export, in MB
 }
 
-// The names are short because the legends of the charts contain them. rebuild is of all read
-// models, export is of an organization that has nearly all events.
+// Names of the measurements, short enough for the legends of the charts. "rebuild" rebuilds all
+// read models; "export" exports the history of an organization that has nearly all events.
 var (
 	eachNames  = []string{"append", "key look-up", "status", "history page", "start"}
 	wholeNames = []string{"rebuild", "verify", "export"}
 )
 
-// Run prints a line for each length, and draws two charts.
+// Run prints one line for each length and draws two charts.
 func (c *Growth) Run(ctx context.Context) error {
 	s, err := rig.NewScratch(ctx)
 	if err != nil {
@@ -76,7 +77,7 @@ func (c *Growth) measure(ctx context.Context, s *rig.Scratch, f *rig.Filler, eve
 	if err == nil {
 		err = f.Fill(ctx, events-head)
 	}
-	if err == nil && events > c.Events[0] { // the first service creates the read models
+	if err == nil && events > c.Events[0] { // at the first length the service creates the read models, so none have to be reset
 		err = readNothing(ctx, s)
 	}
 	if err != nil {
@@ -85,14 +86,14 @@ func (c *Growth) measure(ctx context.Context, s *rig.Scratch, f *rig.Filler, eve
 	g.events = events
 	began := time.Now()
 	kept := *s
-	kept.Close = func() {} // the database must stay
+	kept.Close = func() {} // closing the service must not close the database
 	service, err := rig.Serve(ctx, &kept)
 	if err != nil {
 		return g, err
 	}
 	defer service.Close()
 	started := time.Since(began)
-	if _, err := service.Measured(ctx, func() (rig.Sample, error) { return rig.Sample{}, nil }); err != nil { // waits until the read models have caught up
+	if _, err := service.Measured(ctx, func() (rig.Sample, error) { return rig.Sample{}, nil }); err != nil { // waits until the read models contain all events
 		return g, err
 	}
 	rebuilt := time.Since(began)
@@ -119,7 +120,7 @@ func (c *Growth) measure(ctx context.Context, s *rig.Scratch, f *rig.Filler, eve
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// probes runs single operations, one after the other.
+// probes runs a single operation this number of times, one after the other.
 func probes(times int, operation func() error) (s rig.Sample, err error) {
 	for range times {
 		began := time.Now()
@@ -136,7 +137,7 @@ func probeAppend(ctx context.Context, _ *rig.Service, f *rig.Filler, _ int64) er
 	return f.Append(ctx, 1)
 }
 
-// probeKey looks up an event by its key, somewhere in the ledger.
+// probeKey looks up a random event by its idempotency key.
 func probeKey(ctx context.Context, b *rig.Service, _ *rig.Filler, events int64) error {
 	var tenant string
 	var key, content []byte
@@ -152,7 +153,7 @@ func probeKey(ctx context.Context, b *rig.Service, _ *rig.Filler, events int64) 
 	return err
 }
 
-// probeStatus reads the status of a workflow.
+// probeStatus reads the status of a random workflow.
 func probeStatus(ctx context.Context, b *rig.Service, _ *rig.Filler, events int64) error {
 	var stream string
 	if err := b.App.Ledger.Pool().QueryRow(ctx, `select stream from events where p = 0 and pos >= $1 and type = 'workflow.completed' order by pos limit 1`,
@@ -169,7 +170,7 @@ func probeHistory(ctx context.Context, b *rig.Service, f *rig.Filler, _ int64) e
 	return err
 }
 
-// draw writes a chart for each group.
+// draw writes the two charts: one of the single operations, one of the complete operations.
 func (c *Growth) draw(all []grown) error {
 	if c.Folder == "" {
 		return nil

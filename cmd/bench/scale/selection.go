@@ -16,19 +16,20 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// Selection measures the export of all denied decisions of an organization, and its
-// verification without the service, while the ledger grows. The cost should depend on the
-// number of denied decisions, and not on the length of the ledger.
+// Selection measures the export of all denied decisions of an organization, and its verification
+// without the service, while the ledger grows. The cost should depend on the number of denied
+// decisions and not on the length of the ledger.
 type Selection struct {
 	Events []int64 `help:"Lengths of the ledger, in rising order." default:"10000,100000,200000,1000000"`
 	Every  int64   `help:"One event in this number is a denied decision." default:"60"`
 	Runs   int     `help:"Exports of each length; the median counts." default:"3"`
 }
 
-// selected is the result of one verification of a selection.
+// selected is the elapsed time and the processor time of one verification of a selection, in
+// seconds.
 type selected struct{ seconds, processor float64 }
 
-// Run prints a line for each length.
+// Run prints one line for each length.
 func (c *Selection) Run(ctx context.Context) error {
 	s, err := rig.NewScratch(ctx)
 	if err != nil {
@@ -49,7 +50,7 @@ func (c *Selection) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.DenyEvery = c.Every / 2 // half of the events are decisions
+	f.DenyEvery = c.Every / 2 // Every counts events, and half of the events are decisions
 	if err := keepCheckpoints(ctx, l, notes); err != nil {
 		return err
 	}
@@ -107,7 +108,7 @@ func (c *Selection) measure(ctx context.Context, s *rig.Scratch, org string, eve
 
 func both(seconds, processor float64) string { return fmt.Sprintf("%.2f (%.2f)", seconds, processor) }
 
-// packedSize returns the size of a bundle as one file.
+// packedSize returns the size in bytes of a bundle packed into one file.
 func packedSize(folder string) (int64, error) {
 	packed, err := os.CreateTemp("", "countersign-bench-bundle-")
 	if err != nil {
@@ -125,7 +126,8 @@ func packedSize(folder string) (int64, error) {
 	return at.Size(), nil
 }
 
-// verifiedByPython runs the verifier of a bundle, which needs the standard library only.
+// verifiedByPython runs the Python verifier that is part of a bundle and uses only Python's
+// standard library.
 func verifiedByPython(ctx context.Context, folder string) (p selected, err error) {
 	keys := folder + "-jwks.json"
 	if err := writeKeys(keys); err != nil {
@@ -144,7 +146,7 @@ func verifiedByPython(ctx context.Context, folder string) (p selected, err error
 	return selected{time.Since(began).Seconds(), used.Seconds()}, nil
 }
 
-// writeKeys writes the trusted keys as the service publishes them.
+// writeKeys writes the trusted keys to a file in the format in which the service publishes them.
 func writeKeys(file string) error {
 	trust, err := trusted()
 	if err != nil {

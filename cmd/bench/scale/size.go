@@ -9,8 +9,8 @@ import (
 	"github.com/countersign/countersign/cmd/bench/rig"
 )
 
-// Size measures the size of calls in the ledger: of their rows by type, and the growth of
-// the table and each of its indexes.
+// Size measures how many bytes a call adds to the ledger: the rows of each event type, and the
+// growth of the table and of each index.
 type Size struct {
 	Calls int `help:"Calls of each kind." default:"1000"`
 
@@ -18,7 +18,7 @@ type Size struct {
 	MostRun   int `help:"Fail if a run takes more bytes, with indexes; 0: never." default:"2500"`
 }
 
-// Run prints a table per kind of call.
+// Run prints a table for each kind of call.
 func (c *Size) Run(ctx context.Context) error {
 	service, err := rig.StartService(ctx)
 	if err != nil {
@@ -66,13 +66,13 @@ func (c *Size) Run(ctx context.Context) error {
 	return large
 }
 
-// sized is the size of the table of events.
+// sized is the size of the events table and its indexes.
 type sized struct {
-	head  int64 // the last position
+	head  int64 // position of the newest event
 	parts []part
 }
 
-// part is the table without its indexes, or one index.
+// part is one index, or the table without its indexes.
 type part struct {
 	name string
 	size int64
@@ -100,7 +100,7 @@ func sizes(ctx context.Context, owner *pgx.Conn) (s sized, err error) {
 	return s, err
 }
 
-// printTypes prints the sizes of the rows of each type after a position.
+// printTypes prints for each event type the number and average size of the rows after a position.
 func printTypes(ctx context.Context, owner *pgx.Conn, behind int64) error {
 	rows, err := owner.Query(ctx, `select type, count(*), avg(octet_length(payload))::int, avg(pg_column_size(payload))::int, avg(pg_column_size(e.*))::int
 		from events e where p = 0 and pos > $1 group by type order by 2 desc`, behind)

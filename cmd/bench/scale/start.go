@@ -25,9 +25,9 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Start measures how long callers wait when a service with a long ledger starts with empty
-// read models, including the start of its own PostgreSQL. The ledger is created once; half of
-// it is signed decisions, half is workflows.
+// Start measures how long callers wait when a service starts on a long ledger with empty read
+// models. The time includes the start of the service's own PostgreSQL. The ledger is created once:
+// half of its events are signed decisions, half are workflows.
 type Start struct {
 	rig.Built
 	Events int64         `help:"Length of the ledger." default:"1000000"`
@@ -36,8 +36,8 @@ type Start struct {
 	Most   time.Duration `help:"Fail if a service is not serving within this time." default:"3s"`
 }
 
-// Run prints one line per start. The first start is on a ledger without a tree, whose events no
-// service has appended; it is printed but not checked against the limit.
+// Run prints one line for each start. At the first start the ledger has no tree yet, because its
+// events were not appended by a service; this start is not compared with the limit.
 func (c *Start) Run(ctx context.Context) error {
 	folder, err := filepath.Abs(c.Folder)
 	if err != nil {
@@ -73,7 +73,7 @@ func (c *Start) measure(ctx context.Context, program string) error {
 	return c.inDatabase(ctx, rig.Check)
 }
 
-// inDatabase calls do while the folder's PostgreSQL runs without a service.
+// inDatabase starts the PostgreSQL of the folder without a service and calls do.
 func (c *Start) inDatabase(ctx context.Context, do func(context.Context, *rig.Scratch) error) error {
 	server, err := localpg.Start(ctx, localpg.Options{DataDir: c.Folder})
 	if err != nil {
@@ -83,7 +83,7 @@ func (c *Start) inDatabase(ctx context.Context, do func(context.Context, *rig.Sc
 	return errors.Join(err, server.Stop())
 }
 
-// readNothing resets every read model to before the first event.
+// readNothing resets every read model, so that it starts at the first event.
 func readNothing(ctx context.Context, s *rig.Scratch) error {
 	owner, err := pgx.Connect(ctx, s.Owner)
 	if err != nil {
@@ -98,11 +98,11 @@ func readNothing(ctx context.Context, s *rig.Scratch) error {
 	return err
 }
 
-// started has the times, from the start of the process, when a service first answered, first
-// appended, and had read models that were close enough to the head (/readyz).
+// started has three times since the start of the process: until the service first answered, until
+// it first appended an event, and until /readyz reported nothing as degraded.
 type started struct{ serving, appended, whole time.Duration }
 
-// start starts the program, calls it until nothing is degraded, and ends it.
+// start starts the program, waits until nothing is degraded, and ends the program.
 func (c *Start) start(ctx context.Context, program string) (at started, err error) {
 	address, err := faults.FreeAddress()
 	if err != nil {
@@ -149,7 +149,8 @@ func (c *Start) start(ctx context.Context, program string) (at started, err erro
 	return at, nil
 }
 
-// answers reports whether a service answers with success, and with these words.
+// answers reports whether the service answers a request with success, and whether the answer
+// contains all of these words.
 func answers(address, path string, body []byte, words ...string) bool {
 	var r *http.Response
 	var err error

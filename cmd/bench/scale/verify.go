@@ -25,9 +25,9 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Verify measures an auditor's verify on its own PostgreSQL, compared with a bare read of
-// the same rows; how much verify slows appends down; the cost of checkpoints; and the rebuild
-// of read models.
+// Verify measures an auditor's verify compared with a bare read of the same rows, on its own
+// PostgreSQL. It also measures how much verify slows appends down, the cost of checkpoints, and
+// the rebuild of read models.
 type Verify struct {
 	Only   []string      `help:"Parts to measure: ${enum}. Default: all." enum:"tree,appends,checkpoints,signatures,rebuild"`
 	Events []int64       `help:"Sizes at which chain and tree are verified; memory should not grow with them." default:"10000,100000,1000000"`
@@ -39,12 +39,12 @@ type Verify struct {
 	Profile string `help:"Write a CPU profile of the verification with signatures to this file."`
 }
 
-// wants reports whether one of these parts is measured.
+// wants reports whether at least one of these parts is to be measured.
 func (c *Verify) wants(parts ...string) bool {
 	return len(c.Only) == 0 || slices.ContainsFunc(parts, func(part string) bool { return slices.Contains(c.Only, part) })
 }
 
-// Run prints a line per size, and then the other costs.
+// Run prints one line for each size, and then the other costs.
 func (c *Verify) Run(ctx context.Context) error {
 	if c.wants("tree", "appends", "checkpoints") {
 		if err := c.plain(ctx); err != nil {
@@ -73,7 +73,7 @@ func (c *Verify) plain(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := fill(ctx, s, c.Events[0]); err != nil { // in case the part tree was not measured
+	if err := fill(ctx, s, c.Events[0]); err != nil { // fill the ledger if the part "tree" was not measured
 		return err
 	}
 	if c.wants("appends") {
@@ -87,7 +87,7 @@ func (c *Verify) plain(ctx context.Context) error {
 	return nil
 }
 
-// sizes verifies chain and tree of ledgers of growing size, on one core.
+// sizes verifies chain and tree while the ledger grows, on one core.
 func (c *Verify) sizes(ctx context.Context, s *rig.Scratch) error {
 	fmt.Printf("%-12s %14s %14s %8s %24s %14s\n", "events", "bare read/s", "verified/s", "ratio", "us of CPU, program + db", "peak MB")
 	for _, size := range c.Events {
@@ -119,9 +119,9 @@ func (c *Verify) size(ctx context.Context, s *rig.Scratch, size int64) error {
 	return nil
 }
 
-// checkpoints compares 64 appends in flight with and without checkpoints, and both with the
-// anchor, in rounds of alternating order. lag is the time from an append to a signed note that
-// covers it.
+// checkpoints compares 64 concurrent appends with checkpoints, without checkpoints, and the
+// anchor. The order alternates between rounds. It also prints the lag: the time from an append
+// until a signed checkpoint covers it.
 func (c *Verify) checkpoints(ctx context.Context, s *rig.Scratch) error {
 	var costs, ratios []float64
 	var lags []time.Duration
@@ -167,7 +167,8 @@ func (c *Verify) checkpoints(ctx context.Context, s *rig.Scratch) error {
 
 func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 2, 64) }
 
-// checkpointed runs a load of appends on a ledger with checkpoints.
+// checkpointed runs a load of appends on a ledger for which checkpoints are written. It returns
+// the result and the lags.
 func checkpointed(ctx context.Context, s *rig.Scratch, during time.Duration, notes string) (rig.Sample, []time.Duration, error) {
 	l, err := rig.OpenLedger(ctx, s)
 	if err != nil {
@@ -177,7 +178,8 @@ func checkpointed(ctx context.Context, s *rig.Scratch, during time.Duration, not
 	if err := keepCheckpoints(ctx, l, notes); err != nil {
 		return rig.Sample{}, nil, err
 	}
-	// Events appended without checkpoints are covered first, so that they cost nothing here.
+	// First wait until earlier events are covered, so that their checkpoints do not count in this
+	// measurement.
 	if err := covered(ctx, l.Home(ledger.ServiceTenant)); err != nil {
 		return rig.Sample{}, nil, err
 	}
@@ -214,8 +216,9 @@ func checkpointed(ctx context.Context, s *rig.Scratch, during time.Duration, not
 	return result, lags, err
 }
 
-// signed verifies decisions with their signatures, on one core and on two, compared with a bare
-// read and a bare check of as many signatures, and rebuilds their read models.
+// signed verifies decisions with their signatures on one core and on two. It compares the time
+// with a bare read and with a bare check of the same number of signatures, and rebuilds the read
+// models.
 func (c *Verify) signed(ctx context.Context, agents int) error {
 	service, err := decided(ctx, c.Signed, agents)
 	if err != nil {
@@ -237,7 +240,8 @@ func (c *Verify) signed(ctx context.Context, agents int) error {
 	return nil
 }
 
-// rebuild prints a line per read model, of a ledger that also has receipts and workflows.
+// rebuild adds receipts and workflows to the ledger, rebuilds each read model alone and prints its
+// line.
 func (c *Verify) rebuild(ctx context.Context, service *decidedService) error {
 	if err := service.everyday(ctx); err != nil {
 		return err
@@ -261,7 +265,7 @@ func (c *Verify) rebuild(ctx context.Context, service *decidedService) error {
 	return nil
 }
 
-// signatures prints a line per number of cores.
+// signatures prints one line for each number of cores.
 func (c *Verify) signatures(ctx context.Context, service *decidedService, read run) error {
 	alone, err := medianRun(c.Runs, func() (run, error) { return onCores(ctx, service.Scratch, 1, "check-signatures", service.Scratch.App) })
 	if err != nil {
@@ -282,7 +286,7 @@ func (c *Verify) signatures(ctx context.Context, service *decidedService, read r
 	return nil
 }
 
-// medianRun returns the median of several runs.
+// medianRun runs a measurement several times and returns the median.
 func medianRun(runs int, once func() (run, error)) (run, error) {
 	var all []run
 	for range runs {
@@ -295,7 +299,7 @@ func medianRun(runs int, once func() (run, error)) (run, error) {
 	return middle(all), nil
 }
 
-// cover writes checkpoints until one covers every event of a scratch's ledger.
+// cover writes checkpoints until one covers every event of the scratch ledger.
 func cover(ctx context.Context, s *rig.Scratch) error {
 	notes, err := os.MkdirTemp("", "countersign-notes-")
 	if err != nil {
@@ -313,7 +317,7 @@ func cover(ctx context.Context, s *rig.Scratch) error {
 	return covered(ctx, l.Home(ledger.ServiceTenant))
 }
 
-// covered waits until a checkpoint covers every event of a partition.
+// covered waits until a checkpoint covers every event of the partition.
 func covered(ctx context.Context, p *ledger.Partition) error {
 	head, err := p.Head(ctx)
 	if err == nil && keeper.Covered(ctx, p, head) == nil {
@@ -322,7 +326,7 @@ func covered(ctx context.Context, p *ledger.Partition) error {
 	return err
 }
 
-// checkpointSeed is the key of checkpoints.
+// checkpointSeed is the seed of the key that signs checkpoints.
 var checkpointSeed = append(make([]byte, 31), 1)
 
 func keepCheckpoints(ctx context.Context, l *ledger.Ledger, notes string) error {
@@ -334,10 +338,9 @@ func keepCheckpoints(ctx context.Context, l *ledger.Ledger, notes string) error 
 	return keeper.Start(ctx, l, keeper.Options{Signer: signer, Folder: checkpoint.Folder{Path: notes}}, func() string { return app.NewID("evt_") })
 }
 
-// fill adds small events up to a number. It hashes and chains the
-// events itself and copies them into the table, because appending five million would take
-// longer than all measurements. The verification that follows proves that they are equal to
-// appended ones.
+// fill adds small events until the ledger has this number. It calculates hashes and chain itself
+// and copies the rows into the table, because appending five million events would take longer than
+// all measurements. The verification that follows checks that the rows are correct.
 func fill(ctx context.Context, s *rig.Scratch, size int64) error {
 	conn, err := pgx.Connect(ctx, s.Owner)
 	if err != nil {
@@ -356,7 +359,7 @@ func fill(ctx context.Context, s *rig.Scratch, size int64) error {
 	}
 }
 
-// fillOnce copies events after the head, whose row it has locked.
+// fillOnce copies this number of events behind the newest one. It locks the row of the head first.
 func fillOnce(ctx context.Context, tx pgx.Tx, count int64) error {
 	var origin string
 	var head, sequence int64

@@ -14,15 +14,16 @@ import (
 	"github.com/countersign/countersign/cmd/bench/rig"
 )
 
-// Doors measures the quick gate while other clients occupy the service: with bodies that
-// never end, and with expensive manifests. Everything is on loopback and ends by itself.
+// Doors measures the quick gate while other clients occupy the service: with incomplete bodies,
+// and with expensive manifests. All clients run in this process and stop at the end of the
+// measurement.
 type Doors struct {
 	During time.Duration `help:"Length of each part." default:"60s"`
 	Slow   int           `help:"Number of slow bodies at once." default:"1400"`
 	Heavy  int           `help:"Number of expensive manifests at once." default:"50"`
 }
 
-// Run prints one line per part.
+// Run prints one line for each part of the measurement.
 func (c *Doors) Run(ctx context.Context) error {
 	service, err := rig.StartService(ctx)
 	if err != nil {
@@ -60,7 +61,8 @@ func (c *Doors) Run(ctx context.Context) error {
 	return nil
 }
 
-// watchHealth counts the answers of the health endpoint that are not 200.
+// watchHealth calls the health endpoint until ctx ends and returns the number of answers other
+// than 200.
 func watchHealth(ctx context.Context, b *rig.Service) (bad int64) {
 	for ctx.Err() == nil {
 		r, err := http.Get(b.Base + "/api/health")
@@ -78,7 +80,7 @@ func watchHealth(ctx context.Context, b *rig.Service) (bad int64) {
 	return bad
 }
 
-// slowBodies opens many requests whose bodies arrive at one byte per second.
+// slowBodies opens many requests and sends each body at one byte per second.
 func (c *Doors) slowBodies(ctx context.Context, b *rig.Service) (string, error) {
 	var opened, answered atomic.Int64
 	var all sync.WaitGroup
@@ -115,7 +117,8 @@ func trickle(ctx context.Context, conn net.Conn) {
 	}
 }
 
-// heavyManifests sends many expensive requests at once, again and again.
+// heavyManifests sends expensive manifests from several concurrent clients until ctx ends, and
+// returns a summary of the answers.
 func (c *Doors) heavyManifests(ctx context.Context, b *rig.Service) (string, error) {
 	body := `{"manifest":{"name":"x","tools":[{"name":"t","description":"` + strings.Repeat("curl ", 30_000) + `"}]}}`
 	var keys []string
@@ -146,7 +149,7 @@ func (c *Doors) heavyManifests(ctx context.Context, b *rig.Service) (string, err
 				switch answer.StatusCode {
 				case http.StatusOK:
 					charged.Add(1)
-				case http.StatusServiceUnavailable: // it tries again when the answer says so
+				case http.StatusServiceUnavailable: // the client waits before it repeats the call
 					refused.Add(1)
 					select {
 					case <-ctx.Done():

@@ -1,5 +1,5 @@
-// Package strain measures the quick gate under strain: for a long time, and while slow or
-// expensive requests occupy the service.
+// Package strain measures the quick gate under difficult conditions: a load for a long time, and
+// slow or expensive requests of other clients.
 package strain
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/countersign/countersign/commands/accounts"
 )
 
-// Soak calls the quick gate for a long time at half of saturation, and checks that memory,
+// Soak calls the quick gate for a long time at half of its maximum rate. It checks that memory,
 // goroutines, connections and dead rows do not grow.
 type Soak struct {
 	During  time.Duration `help:"Length of the soak." default:"20m"`
@@ -27,21 +27,23 @@ type Soak struct {
 
 const (
 	soakCallers = 64
-	// Allowed growth between the first quarter, in which caches fill, and the end: heap as a
-	// share and in megabytes, goroutines and connections as numbers, dead rows by a factor,
-	// because they are removed in waves.
+	// Allowed growth from the second quarter to the last. Caches fill in the first quarter, which
+	// is not compared. The heap may grow by a share plus a number of megabytes; goroutines and
+	// connections by a number; dead rows by a factor, because PostgreSQL removes them at
+	// intervals.
 	heapMayGrow, heapMayGrowMB = 0.2, 16
 	goroutinesMayGrow          = 20
 	connectionsMayGrow         = 4
 	deadMayGrow, deadMayBe     = 3, 20_000
 )
 
-// look is the state at one moment.
+// look has the measured resources at one moment.
 type look struct {
 	heapMB, goroutines, connections, dead int64
 }
 
-// Run prints a line for each check, and fails if something has grown or was slow.
+// Run prints a line for each measurement. It returns an error if a resource has grown or calls
+// were too slow.
 func (c *Soak) Run(ctx context.Context) error {
 	service, err := rig.StartService(ctx)
 	if err != nil {
@@ -82,8 +84,9 @@ func (c *Soak) Run(ctx context.Context) error {
 	return errors.Join(err, rig.Check(ctx, service.Scratch))
 }
 
-// schedule sends the times when calls are due, however long earlier calls take. A caller that
-// waits for a slow answer before the next call would not measure the wait.
+// schedule sends the times at which calls are due, whether or not earlier calls have been
+// answered. A client that waits for each answer before it makes the next call would leave the
+// waiting time out of the measurement.
 func schedule(ctx context.Context, perSecond float64) <-chan time.Time {
 	due := make(chan time.Time, 1<<16)
 	go func() {
@@ -107,9 +110,9 @@ func schedule(ctx context.Context, perSecond float64) <-chan time.Time {
 	return due
 }
 
-// soak makes a call at each due time, until there are no more.
+// soak makes a call at each due time, until the channel is closed.
 func soak(ctx context.Context, b *rig.Service, due <-chan time.Time, measured chan<- time.Duration) error {
-	ctx = context.WithoutCancel(ctx) // a started call is finished
+	ctx = context.WithoutCancel(ctx) // a call that has started is finished after ctx ends
 	errs := make(chan error, soakCallers)
 	for caller := range soakCallers {
 		go func() { errs <- soakCaller(ctx, b, caller, due, measured) }()
@@ -146,7 +149,8 @@ func soakCaller(ctx context.Context, b *rig.Service, caller int, due <-chan time
 	return nil
 }
 
-// watch collects the measured times and checks at intervals, until the calls have ended.
+// watch collects the latencies and measures the resources at intervals, until the calls have
+// ended.
 func (c *Soak) watch(ctx context.Context, owner *pgx.Conn, measured <-chan time.Duration, ended <-chan error) (looks []look, all *histogram, err error) {
 	began, next := time.Now(), time.After(c.Every)
 	all, lately := &histogram{}, &histogram{}
@@ -171,8 +175,8 @@ func (c *Soak) watch(ctx context.Context, owner *pgx.Conn, measured <-chan time.
 	}
 }
 
-// histogram counts times in tenths of a millisecond, up to ten seconds. A list of all times
-// would grow itself.
+// histogram counts latencies in steps of 0.1 ms, up to ten seconds. It has a constant size: a
+// growing list of all latencies would disturb the measurement of memory.
 type histogram struct {
 	counts [100_001]int64
 	n      int64
@@ -183,7 +187,7 @@ func (h *histogram) add(d time.Duration) {
 	h.n++
 }
 
-// quantile returns the upper bound of the tenth of a millisecond that contains the quantile.
+// quantile returns the upper bound of the step that contains the quantile.
 func (h *histogram) quantile(q float64) time.Duration {
 	seen, want := int64(0), int64(q*float64(h.n))
 	for i, n := range h.counts {
@@ -194,11 +198,11 @@ func (h *histogram) quantile(q float64) time.Duration {
 	return 0
 }
 
-// lookAt reads the state of this process, which is the service and its callers, and of the
-// database.
+// lookAt measures the resources of the database and of this process, which runs service and
+// clients.
 func lookAt(ctx context.Context, owner *pgx.Conn) (l look, err error) {
-	// The heap that the last collection found live. Starting a collection here would change the
-	// measured times.
+	// This is the live heap of the last garbage collection. Starting a collection here would
+	// change the measured latencies.
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)
 	l.heapMB, l.goroutines = int64(live[0].Value.Uint64()>>20), int64(runtime.NumGoroutine())
@@ -207,7 +211,8 @@ func lookAt(ctx context.Context, owner *pgx.Conn) (l look, err error) {
 	return l, err
 }
 
-// grew compares the last quarter with the second.
+// grew compares the highest values in the last quarter with those in the second quarter and
+// returns an error for each that grew too much.
 func grew(looks []look) error {
 	if len(looks) < 8 {
 		return errors.New("too few checks to say whether something grows: use a longer --during or a shorter --every")

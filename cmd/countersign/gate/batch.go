@@ -42,7 +42,7 @@ type batchResult struct {
 }
 
 var (
-	// historyTime and its twin match the time stamps in shell histories: bash writes them on a
+	// historyTime and historyStart match the time stamps in shell histories: bash writes them on a
 	// line of their own, zsh before the command.
 	historyTime  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^#\d{9,}$`) })
 	historyStart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^: \d+:\d+;`) })

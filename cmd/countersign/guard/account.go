@@ -7,14 +7,14 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/files"
 )
 
-// Account is the user whose guard runs, with the paths that the guard trusts. The paths follow
-// only from the user id of the process and the user database. HOME, XDG_* and PATH are ignored,
-// because a project's settings can set the environment of an agent's hooks.
+// Account is the user whose guard runs, with the paths that the guard trusts. The paths depend
+// only on the process's user id and the user database. HOME, XDG_* and PATH are ignored, because a
+// project's settings can set the environment of an agent's hooks.
 type Account struct {
 	UID     int
-	Home    string // empty if the user database does not know the user
-	Machine string // the settings file of the machine's operator
-	Program string // the guard's own executable, with links resolved
+	Home    string // home folder; empty if the user database does not contain the user
+	Machine string // path of the settings file of the machine's operator
+	Program string // path of the guard's program, with links resolved
 }
 
 // OwnAccount returns the account of this process.
@@ -26,7 +26,7 @@ func OwnAccount() Account {
 	return a
 }
 
-// userFiles returns the user's settings files. gate allow writes to the first.
+// userFiles returns the user's settings files. "gate allow" writes to the first.
 func (a Account) userFiles() []string {
 	if a.Home == "" {
 		return nil
@@ -34,8 +34,8 @@ func (a Account) userFiles() []string {
 	return []string{filepath.Join(a.Home, ".config", "countersign.json"), filepath.Join(a.Home, projectFile)}
 }
 
-// State returns the folder of the guard's own data: its log, what is trusted, what is allowed
-// for a time. It is empty if the user has no home folder; then nothing is stored.
+// State returns the folder of the guard's own data: its log, the trusted files, and temporary
+// exceptions. It is empty if the user has no home folder; then nothing is stored.
 func (a Account) State() string {
 	if a.Home == "" {
 		return ""

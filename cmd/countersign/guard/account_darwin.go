@@ -7,7 +7,7 @@ import (
 
 func machineFile() string { return "/etc/countersign.json" }
 
-// homeOf reads the home folder from the user database. It does so without cgo.
+// homeOf returns the home folder from the user database. It does not use cgo.
 func homeOf(uid int) string {
 	u, err := user.LookupId(strconv.Itoa(uid))
 	if err != nil {

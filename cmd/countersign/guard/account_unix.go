@@ -14,11 +14,11 @@ import (
 
 func machineFile() string { return "/etc/countersign.json" }
 
-// homeOf reads the home folder from the user database: from /etc/passwd, or from the system's
-// getent for users of a directory service. It does not use package os/user, which would link
-// the C library and double the start time of the guard.
+// homeOf returns the home folder from the user database: from /etc/passwd, or from the program
+// getent for users of a directory service. It does not use package os/user, which would link the C
+// library and double the start time of the guard.
 func homeOf(uid int) string {
-	text, _ := os.ReadFile("/etc/passwd") // if it cannot be read, getent is asked
+	text, _ := os.ReadFile("/etc/passwd") // if this fails, getent is asked
 	if home := homeIn(string(text), uid); home != "" {
 		return home
 	}

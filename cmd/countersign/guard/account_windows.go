@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// machineFile is in a folder that only administrators can write to.
+// machineFile returns the operator's settings file, in a folder that only administrators can write
+// to.
 func machineFile() string {
 	folder, err := windows.KnownFolderPath(windows.FOLDERID_ProgramFiles, 0)
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/act"
 )
 
-// hole marks the part of a word that the engine could not determine.
+// hole is the character that replaces the unknown part of a word.
 const hole = "\x00"
 
-// pathOf returns the absolute path of a name seen from a folder, without resolving links, or ""
-// if it is not known. ~ is the home folder of the user database.
+// pathOf returns the absolute path of a name relative to a folder, without resolving links. It
+// returns "" if the folder is unknown. "~" means the home folder of the user database.
 func (a Account) pathOf(folder, name string) string {
 	switch {
 	case name == "~" || strings.HasPrefix(name, "~/"):
@@ -34,7 +34,8 @@ func (a Account) pathOf(folder, name string) string {
 	return filepath.Clean(name)
 }
 
-// folderOf returns the folder in which a call runs, seen from that of the action.
+// folderOf returns the folder in which a call runs, if the whole command runs in cwd. It returns
+// "" if the folder is unknown.
 func (a Account) folderOf(u *actionrisk.Use, cwd string) string {
 	folder := u.Folder
 	if folder == "" {
@@ -46,11 +47,11 @@ func (a Account) folderOf(u *actionrisk.Use, cwd string) string {
 	return a.pathOf(cwd, folder)
 }
 
-// movesTo are options by which programs change to another working folder.
+// movesTo lists options that set a program's working folder.
 var movesTo = []string{"-C", "--directory", "--cwd", "--prefix", "--dir", "-chdir", "--chdir", "--git-dir", "--work-tree", "--project-directory", "--manifest-path", "-R", "--repository"}
 
-// movedTo returns the folders that a call's options and variables name, and the last of them.
-// Each is relative to the one before: git -C a -C b is a/b.
+// movedTo returns the folders that the options and variables of a call set, and the last one of
+// them. Each is relative to the one before: "git -C a -C b" runs in a/b.
 func (a Account) movedTo(u *actionrisk.Use, folder string) (out []string, last string) {
 	last = folder
 	move := func(name string) {
@@ -80,9 +81,9 @@ func (a Account) movedTo(u *actionrisk.Use, folder string) (out []string, last s
 	return out, last
 }
 
-// actsIn returns the folders that a command affects: where its programs run, the folders that
-// their options name, and those of the files that they are given. "" is an unknown folder,
-// which no path contains.
+// actsIn returns the folders that a command affects: those in which its programs run, those that
+// their options set, and those of the files in their arguments. An unknown folder is "", and no
+// path contains it.
 func (a Account) actsIn(trace actionrisk.Trace, cwd string) (acts []string) {
 	add := func(folder string) {
 		if !slices.Contains(acts, folder) {
@@ -97,7 +98,7 @@ func (a Account) actsIn(trace actionrisk.Trace, cwd string) (acts []string) {
 		folder := a.folderOf(u, cwd)
 		moved, last := a.movedTo(u, folder)
 		if u.Carries {
-			for _, m := range moved { // env -C
+			for _, m := range moved { // from env -C
 				add(m)
 			}
 			continue
@@ -117,7 +118,7 @@ func (a Account) actsIn(trace actionrisk.Trace, cwd string) (acts []string) {
 	return acts
 }
 
-// elsewhere returns the folder of a file that a word names outside of the given folder, or "".
+// elsewhere returns the folder of a file that a word names, if it is outside of folder, or "".
 func (a Account) elsewhere(folder string, w act.Word) string {
 	if !w.Known() || !strings.Contains(w.Text, "/") && w.Text != ".." || strings.HasPrefix(w.Text, "-") || strings.Contains(w.Text, "://") {
 		return ""

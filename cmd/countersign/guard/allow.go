@@ -18,26 +18,26 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// Blocked is an action that the guard stopped, stored so that the user can allow it. The answer
-// that stopped it contains Code.
+// Blocked is an action that the guard asked about or denied. It is stored so that the user can
+// allow it; the guard's answer contained Code.
 type Blocked struct {
 	Code    string   `json:"code"`
 	At      string   `json:"at"`
 	Agent   string   `json:"agent"`
 	Session string   `json:"session,omitempty"`
 	Cwd     string   `json:"cwd,omitempty"`
-	Command string   `json:"command"` // with secrets masked
+	Command string   `json:"command"` // secrets are masked
 	Action  string   `json:"action"`
 	Level   string   `json:"level"`
 	Rules   []string `json:"rules"`
 }
 
-// keptBlocked is how many stopped actions are stored.
+// keptBlocked is the number of blocked actions that are stored.
 const keptBlocked = 32
 
 func (a Account) blockedFile() string { return inState(a, "blocked.json") }
 
-// Blocked returns the stopped actions, newest last.
+// Blocked returns the stored blocked actions, the newest last.
 func (a Account) Blocked() (list []Blocked, err error) {
 	text, err := files.ReadRegular(a.blockedFile(), maxTrusted)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -52,7 +52,7 @@ func (a Account) Blocked() (list []Blocked, err error) {
 	return list, nil
 }
 
-// block stores a stopped action and returns its code, or "" if it cannot be stored.
+// block stores a blocked action and returns its code, or "" if it cannot be stored.
 func (a Account) block(b Blocked) (code string) {
 	if a.State() == "" {
 		return ""
@@ -65,7 +65,7 @@ func (a Account) block(b Blocked) (code string) {
 	err := a.locked(func() error {
 		list, err := a.Blocked()
 		if err != nil {
-			list = nil // an unreadable list is replaced
+			list = nil // a list that cannot be read is replaced
 		}
 		list = append(list, b)
 		return writeState(a.blockedFile(), list[max(0, len(list)-keptBlocked):])
@@ -76,7 +76,7 @@ func (a Account) block(b Blocked) (code string) {
 	return b.Code
 }
 
-// locked calls do while this guard holds the lock of the state.
+// locked calls do while this process holds the lock of the account's state.
 func (a Account) locked(do func() error) error { return files.Locked(inState(a, "lock"), do) }
 
 func writeState(path string, value any) error {
@@ -87,7 +87,7 @@ func writeState(path string, value any) error {
 	return files.Replace(path, append(text, '\n'))
 }
 
-// BlockedBy returns the action with a code, or the last one if the code is empty.
+// BlockedBy returns the blocked action with a code, or the newest one if code is empty.
 func (a Account) BlockedBy(code string) (Blocked, error) {
 	list, err := a.Blocked()
 	if err != nil {
@@ -104,7 +104,8 @@ func (a Account) BlockedBy(code string) (Blocked, error) {
 	return Blocked{}, errors.New("no blocked action has this code")
 }
 
-// MayAllow returns an error if a rule of this level cannot be excepted, with the reason.
+// MayAllow returns nil if exceptions may allow this risk level, and an error with the reason
+// otherwise.
 func (a Account) MayAllow(level string) error {
 	r, err := a.ReadRules("", nil)
 	switch {
@@ -116,8 +117,8 @@ func (a Account) MayAllow(level string) error {
 	return nil
 }
 
-// Allow adds an exception and returns the file it was written to: the state for an exception
-// that ends with a session or by its use, otherwise the user's settings.
+// Allow stores an exception and returns the file. One-time exceptions and those of a session are
+// stored in the state, all others in the user's settings.
 func (a Account) Allow(e Exception) (file string, err error) {
 	if i := slices.IndexFunc(actionrisk.Rules(), func(r *actionrisk.Rule) bool { return r.ID == e.Rule }); e.Rule != "" {
 		if strings.HasPrefix(e.Rule, "hook.") {
@@ -146,8 +147,7 @@ func (a Account) Allow(e Exception) (file string, err error) {
 	return file, e.addTo(file)
 }
 
-// useUp removes a one-time exception from the state. It returns false if another call used it
-// first.
+// useUp removes a one-time exception from the state. It returns false if another call has used it.
 func (a Account) useUp(e Exception, now time.Time) (done bool) {
 	err := a.locked(func() error {
 		s, there, _, err := readSource(a.allowedFile())
@@ -160,7 +160,7 @@ func (a Account) useUp(e Exception, now time.Time) (done bool) {
 			switch {
 			case !done && old == e:
 				done = true
-			case old.Until != "" && err == nil && now.After(until): // expired
+			case old.Until != "" && err == nil && now.After(until): // remove expired exceptions, too
 			default:
 				kept = append(kept, old)
 			}

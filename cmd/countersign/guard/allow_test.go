@@ -13,7 +13,7 @@ import (
 
 var offeredCode = regexp.MustCompile(`gate allow --once ([A-Z2-7]{8})`)
 
-// guarded answers with a log, as the installed hook does.
+// guarded answers an event and logs it, as the installed hook does.
 func (m *machine) guarded(command, folder string, now time.Time) (agents.Decision, string) {
 	m.t.Helper()
 	g := Guard{Agent: agents.Claude, Ask: "auto", Judge: actionrisk.ScoreIn, Account: m.Account, Log: m.Account.Log(), Now: now}
@@ -22,7 +22,7 @@ func (m *machine) guarded(command, folder string, now time.Time) (agents.Decisio
 	return d, r.Stdout
 }
 
-// The answer that blocks contains a code with which the user can allow exactly this action
+// An answer that blocks an action contains a code. With it the user can allow exactly this action
 // once.
 func TestAllowOnce(t *testing.T) {
 	m := newMachine(t)
@@ -54,8 +54,8 @@ func TestAllowOnce(t *testing.T) {
 	}
 }
 
-// Critical rules and the guard's own have no exceptions: the answer has no code, and gate allow
-// says why.
+// Critical rules and rules that protect the guard have no exceptions: the answer has no code, and
+// "gate allow" tells why.
 func TestAllowNeverCritical(t *testing.T) {
 	m := newMachine(t)
 	for _, command := range []string{"rm -rf /", "rm ~/.claude/settings.json", "countersign gate trust"} {
@@ -79,8 +79,7 @@ func TestAllowNeverCritical(t *testing.T) {
 	}
 }
 
-// Nothing is stopped if the user's settings observe; the log records what would have been
-// stopped.
+// With "observe" in the user's settings, nothing is blocked; the log records what would have been.
 func TestObserve(t *testing.T) {
 	m := newMachine(t)
 	m.user(`{"observe":true}`)
@@ -99,7 +98,7 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// Doctor's canaries do not count as calls of an agent.
+// The events with which doctor tests the hook do not count as calls of an agent.
 func TestStatsLeaveDoctorOut(t *testing.T) {
 	m := newMachine(t)
 	g := Guard{Agent: agents.Claude, Judge: actionrisk.ScoreIn, Account: m.Account, Log: m.Account.Log(), Now: testNow}

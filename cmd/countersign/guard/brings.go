@@ -17,11 +17,11 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/hosts"
 )
 
-// Programs that unpack, apply or download write files that their words do not name. The guard
-// judges them by the folder into which they write.
+// Programs that unpack, apply a patch or download write files that their arguments do not name.
+// The guard judges them by the folder into which they write.
 
-// bringers are programs that write such files, each with the words that make it do so; nil
-// means always. A word such as -O also matches in a cluster of short options such as -sLO.
+// bringers lists programs that write such files, each with the words that make it do so; nil means
+// always. A word such as -O also matches inside a group of short options such as -sLO.
 var bringers = sync.OnceValue(func() map[string][]string {
 	return map[string][]string{
 		"tar": nil, "gtar": nil, "bsdtar": nil, "pax": nil, "cpio": nil, "bsdcpio": nil, "unzip": nil, "bsdunzip": nil, "unar": nil, "unrar": nil, "rar": nil, "jar": nil, "unshar": nil,
@@ -37,7 +37,8 @@ var bringers = sync.OnceValue(func() map[string][]string {
 	}
 })
 
-// packs matches the words with which those programs create or list an archive.
+// packs has, for programs in bringers, a pattern of the words with which they create or list an
+// archive instead of unpacking one.
 var packs = map[string]func() *regexp.Regexp{
 	"tar": packsTar, "gtar": packsTar, "bsdtar": packsTar, "cpio": pattern.Lazy(`^(?:-[a-z]*[ot]|--create|--list)`), "jar": pattern.Lazy(`^-?[a-z]*[ctu]`),
 	"7z": packs7z, "7za": packs7z, "7zz": packs7z, "7zr": packs7z, "rar": packs7z, "unzip": pattern.Lazy(`^-[lvtZpc]`),
@@ -48,8 +49,8 @@ var (
 	packs7z  = pattern.Lazy(`^[adltu]$`)
 )
 
-// brings reports whether a call writes files that no word names into a folder of agents'
-// settings, or downloads a protected file under the name in its URL.
+// brings reports whether a call writes unnamed files into a folder with agents' settings or the
+// guard's state, or downloads a protected file under the name in its URL.
 func (f fence) brings(u *actionrisk.Use, folder string) bool {
 	verbs, known := bringers()[u.Program]
 	words := u.Words[1:]
@@ -73,7 +74,7 @@ func (f fence) brings(u *actionrisk.Use, folder string) bool {
 	return false
 }
 
-// makesArchive reports whether a call of such a program creates or lists an archive.
+// makesArchive reports whether a call of a program in packs creates or lists an archive.
 func makesArchive(program string, words []act.Word) bool {
 	says := packs[program]
 	for i, w := range words {
@@ -84,16 +85,15 @@ func makesArchive(program string, words []act.Word) bool {
 	return false
 }
 
-// isVerb reports whether a word is one of verbs, or a cluster of short options that contains
-// one.
+// isVerb reports whether a word is one of verbs, or a group of short options that contains one.
 func isVerb(verbs []string, word string) bool {
 	return slices.ContainsFunc(verbs, func(v string) bool {
 		return v == word || len(v) == 2 && v[0] == '-' && len(word) > 2 && word[0] == '-' && word[1] != '-' && strings.Contains(word, v[1:]) && strings.Trim(word[1:], "OJLskfS#v") == ""
 	})
 }
 
-// takesIn reports whether a folder holds agents' settings or the guard's state. For programs
-// that unpack, the folder of the guard's program counts too.
+// takesIn reports whether a folder contains agents' settings or the guard's state. For programs
+// that unpack (unpacks), it also reports the folder of the guard's program.
 func (f fence) takesIn(path string, unpacks bool) bool {
 	if path == "" {
 		return false
@@ -103,7 +103,7 @@ func (f fence) takesIn(path string, unpacks bool) bool {
 		unpacks && f.account.Program != "" && filepath.Dir(f.account.Program) == real || slices.ContainsFunc(f.account.userFiles(), func(file string) bool { return filepath.Dir(file) == real && real != f.account.Home })
 }
 
-// sendsAway reports whether the operand at i is copied to an address that follows it.
+// sendsAway reports whether the operand at i is copied to a remote address in a later operand.
 func sendsAway(words []act.Word, i int) bool {
 	if i > 0 && strings.HasPrefix(words[i-1].Text, "-") || strings.HasPrefix(words[i].Text, "-") {
 		return false
@@ -111,7 +111,8 @@ func sendsAway(words []act.Word, i int) bool {
 	return slices.ContainsFunc(words[i+1:], func(w act.Word) bool { return strings.Contains(w.Text, "://") || act.RemotePath(w.Text) })
 }
 
-// nameOfAddress returns the path of a URL, which names the downloaded file.
+// nameOfAddress returns the path of a URL without slashes at its ends, or "" if the word is not a
+// URL.
 func nameOfAddress(word string) string {
 	if !strings.HasPrefix(word, "http") && !strings.HasPrefix(word, "ftp") {
 		return ""
@@ -123,7 +124,7 @@ func nameOfAddress(word string) string {
 	return strings.Trim(u.Path, "/")
 }
 
-// onThisMachine returns the path of a word of the form "localhost:x".
+// onThisMachine returns the path in a word such as "localhost:x", and any other word unchanged.
 func onThisMachine(w act.Word) act.Word {
 	host, name, ok := strings.Cut(w.Text, ":")
 	if !ok || !act.RemotePath(w.Text) || !hosts.LocalHost(host[strings.LastIndexByte(host, '@')+1:]) {
@@ -135,16 +136,16 @@ func onThisMachine(w act.Word) act.Word {
 	return w
 }
 
-// sandboxes are programs that run others with folders of this machine mounted elsewhere, and
-// mountOptions are the options that name those folders.
+// sandboxes lists programs that run others with folders of this machine mounted at other paths.
+// mountOptions lists the options that name those folders.
 var (
 	sandboxes    = []string{"docker", "podman", "nerdctl", "finch", "container", "buildah", "bwrap", "systemd-nspawn", "singularity", "apptainer", "firejail", "proot", "nsjail", "distrobox", "toolbox", "multipass"}
 	mountOptions = []string{"-v", "--volume", "--mount", "-B", "--bind", "--bind-try", "--dev-bind", "-b", "--bindmount", "--whitelist"}
 	readOnly     = pattern.Lazy(`(?::|,)(?:[a-zA-Z,]*,)?(?:ro|readonly)(?:,|$)|readonly=true`)
 )
 
-// mounts reports whether a call gives a sandbox write access to a protected path or a folder
-// that contains one. A program in the sandbox reaches it by another path.
+// mounts reports whether a call gives a sandbox write access to a protected path or to a folder
+// that contains one. A program in the sandbox could change it under another path.
 func (f fence) mounts(u *actionrisk.Use, cwd string) bool {
 	if u.Remote || !slices.Contains(sandboxes, u.Program) {
 		return false
@@ -177,6 +178,6 @@ func (f fence) mounts(u *actionrisk.Use, cwd string) bool {
 	return false
 }
 
-// fromEnvironmentOr returns the text of a word with a variable of the agent's environment
-// replaced by its value.
+// fromEnvironmentOr returns the text of a word. If the word contains a variable of the agent's
+// environment, it is replaced by its value.
 func fromEnvironmentOr(w act.Word) string { return cmp.Or(fromEnvironment(w).Text, w.Text) }

@@ -6,8 +6,8 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/guard/agents"
 )
 
-// A command that unpacks, applies or downloads into a folder of settings is asked about, and so
-// is the download of a settings file under its own name.
+// The guard asks about a command that unpacks, patches or downloads files into a folder of
+// settings, or downloads a settings file under its own name.
 func TestProtectBroughtFiles(t *testing.T) {
 	m := newGuarded(t)
 	for _, command := range []string{
@@ -116,8 +116,8 @@ func TestProtectBroughtFiles(t *testing.T) {
 	}
 }
 
-// A protected path is also recognized in a container, on this machine by ssh, and in other
-// languages.
+// The guard recognizes a protected path in a container, in ssh to this machine, and in programs of
+// other languages.
 func TestProtectOtherLayers(t *testing.T) {
 	m := newGuarded(t)
 	for _, command := range []string{
@@ -232,7 +232,7 @@ func TestProtectOtherLayers(t *testing.T) {
 	}
 }
 
-// A command is not asked about if it affects no protected folder, or only reads it.
+// The guard does not ask about a command that affects no protected folder, or only reads one.
 func TestProtectLeavesOtherFolders(t *testing.T) {
 	m := newGuarded(t)
 	for _, command := range []string{

@@ -11,8 +11,8 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/guard/launch"
 )
 
-// Try tests the hooks of one agent, or of all agents: those in the settings, or a given
-// command. Each is started as its agent would start it, with an event that runs nothing.
+// Try tests hooks: those in the settings of one agent or of all agents, or a given command. It
+// starts each hook as the agent would, with an event that runs nothing.
 func (a Account) Try(ctx context.Context, only agents.Agent, command []string) []agents.Finding {
 	var hooks []agents.Hook
 	var found []agents.Finding
@@ -35,7 +35,8 @@ func (a Account) Try(ctx context.Context, only agents.Agent, command []string) [
 	return found
 }
 
-// rulesHere lists the settings that apply in this folder, and their requests that are ignored.
+// rulesHere reports the settings files that apply in this folder, and their requests that are
+// ignored.
 func (a Account) rulesHere() (found []agents.Finding) {
 	here, err := os.Getwd()
 	if err != nil {

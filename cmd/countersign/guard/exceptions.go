@@ -23,7 +23,7 @@ import (
 // projectFile is the name of a project's settings file.
 const projectFile = ".countersign.json"
 
-// Settings are the contents of one settings file.
+// Settings is the content of a settings file.
 //
 //	{
 //	  "askFrom": "medium", "denyFrom": "critical", "observe": false,
@@ -33,45 +33,45 @@ const projectFile = ".countersign.json"
 //	  ]
 //	}
 //
-// A settings file belongs to the machine's operator, to the user, or to a project. Each of them
-// can make the guard stricter. The files of the operator and the user can also relax it. A
-// project's file can relax it only after the user trusted exactly its text (gate trust). A file
-// that others than the user and root can write cannot relax it.
+// A settings file belongs to the machine's operator, to the user, or to a project. Each can make
+// the guard stricter. The files of the operator and the user can also relax it. A project's file
+// can relax it only after the user has trusted exactly its text ("gate trust"). A file that others
+// than the user and root can write cannot relax it.
 type Settings struct {
-	AskFrom  string      `json:"askFrom,omitempty"`  // level from which the agent asks the user; high if absent
-	DenyFrom string      `json:"denyFrom,omitempty"` // level from which the action is denied; critical if absent
-	Observe  *bool       `json:"observe,omitempty"`  // true: nothing is stopped, the log records what would have been
+	AskFrom  string      `json:"askFrom,omitempty"`  // risk level from which the agent asks the user; absent means high
+	DenyFrom string      `json:"denyFrom,omitempty"` // risk level from which the action is denied; absent means critical
+	Observe  *bool       `json:"observe,omitempty"`  // true: nothing is blocked, and the log records what would have been
 	Allow    []Exception `json:"allow,omitempty"`
 
-	// AllowUpTo is the highest level that exceptions may relax; high if absent. Only the
+	// AllowUpTo is the highest risk level that exceptions can relax; absent means high. Only the
 	// operator's file may set it.
 	AllowUpTo string `json:"allowUpTo,omitempty"`
 }
 
-// Exception allows one rule, or one exact action.
+// Exception allows one rule, or exactly one action.
 type Exception struct {
 	Rule    string `json:"rule,omitempty"`
-	Action  string `json:"action,omitempty"`  // its complete hash
-	Path    string `json:"path,omitempty"`    // the folder in which the exception applies, with subfolders; absent: everywhere
-	Session string `json:"session,omitempty"` // the agent's session in which it applies; absent: every session
-	Until   string `json:"until,omitempty"`   // RFC 3339; absent: no end
-	Once    bool   `json:"once,omitempty"`    // the first action that it allows uses it up
+	Action  string `json:"action,omitempty"`  // the complete hash of the action
+	Path    string `json:"path,omitempty"`    // applies in this folder and its subfolders; absent means everywhere
+	Session string `json:"session,omitempty"` // applies in this session of the agent; absent means every session
+	Until   string `json:"until,omitempty"`   // RFC 3339 time; absent means no end
+	Once    bool   `json:"once,omitempty"`    // true: the exception allows one action
 	Reason  string `json:"reason"`
 
-	file string // the file it was read from
+	file string // file that contains the exception
 }
 
-// source is one settings file, with whether it may relax the guard.
+// source is a settings file, and whether it may relax the guard.
 type source struct {
 	Settings
 	file    string
-	folder  string // the folder of a project's file; the file can relax only actions in it
+	folder  string // folder of a project's file, which may relax only actions inside it; empty for other files
 	loosens bool
-	why     string // why it must not relax the guard
+	why     string // reason why the file must not relax the guard
 }
 
-// readSource reads one file. there is false if the file does not exist. A file that cannot be
-// read is an error, because it might deny something.
+// readSource reads a settings file. there is false if it does not exist. If it exists and cannot
+// be read, that is an error, because it might make the guard stricter.
 func readSource(file string) (s source, there bool, text []byte, err error) {
 	s.file = file
 	info, err := os.Stat(file)
@@ -127,7 +127,7 @@ func (e Exception) check() error {
 	return nil
 }
 
-// asks lists what a file would relax if it were trusted, or "".
+// asks describes what a file would relax if it were trusted, or returns "" if nothing.
 func (s Settings) asks() string {
 	var parts []string
 	if s.AskFrom != "" && levelOf(s.AskFrom) > actionrisk.High {
@@ -142,21 +142,21 @@ func (s Settings) asks() string {
 	return strings.Join(parts, ", ")
 }
 
-// Rules combines all settings files that apply to one action or one folder.
+// Rules is the combination of all settings files that apply to an action.
 type Rules struct {
-	Files []string // the files that were read
+	Files []string // settings files that were read
 
 	sources []source
-	most    actionrisk.Level // the highest level that exceptions may relax
-	session string           // the folder in which the session runs
-	acts    []string         // the folders that the action affects
+	most    actionrisk.Level // highest risk level that exceptions may relax
+	session string           // folder in which the session runs
+	acts    []string         // folders that the action affects
 	account Account
 }
 
-// ReadRules reads the files for a session in one folder and an action that affects others. It
-// reads the project files of the session's folder and of every folder that the command affects
-// (git -C, cd). A project's file can relax the guard only if the session and the action stay in
-// that project.
+// ReadRules reads the settings files for an action. session is the folder in which the session
+// runs, and acts are the folders that the action affects (for example with git -C or cd). It reads
+// the project files of all these folders and their parents. A project's file may relax the guard
+// only if session and action are inside the project.
 func (a Account) ReadRules(session string, acts []string) (Rules, error) {
 	r := Rules{most: actionrisk.High, session: session, acts: acts, account: a}
 	if len(r.acts) == 0 {
@@ -188,13 +188,13 @@ func (a Account) ReadRules(session string, acts []string) (Rules, error) {
 	return r, nil
 }
 
-// RulesFor returns the rules for a command, whose effects in a folder the engine has traced.
+// RulesFor returns the rules for a command that runs in cwd, by the trace of its effects.
 func (a Account) RulesFor(trace actionrisk.Trace, session, cwd string) (Rules, error) {
 	return a.ReadRules(session, a.actsIn(trace, cwd))
 }
 
-// upFrom returns a folder and its parents, or none if the path is not absolute. If the path
-// contains a link, it also returns the parents of the real path.
+// upFrom returns a folder and its parents, or nothing if the path is not absolute. If the path
+// contains a link, it also returns the real path and its parents.
 func upFrom(folder string) (out []string) {
 	for _, at := range []string{folder, files.Real(folder)} {
 		for at = filepath.Clean(at); filepath.IsAbs(at) && !slices.Contains(out, at); at = filepath.Dir(at) {
@@ -204,7 +204,7 @@ func upFrom(folder string) (out []string) {
 	return out
 }
 
-// add reads one file. folder is set if the file is a project's.
+// add reads a settings file. folder is set for a project's file.
 func (r *Rules) add(file, folder string) error {
 	if file == "" {
 		return nil
@@ -231,7 +231,7 @@ func (r *Rules) add(file, folder string) error {
 	return nil
 }
 
-// Ignored lists the requests of files that must not relax the guard, with the reason.
+// Ignored describes the requests of files that must not relax the guard, with the reason.
 func (r Rules) Ignored() (out []string) {
 	for _, s := range r.sources {
 		if asks := s.asks(); asks != "" && s.why != "" {
@@ -241,7 +241,7 @@ func (r Rules) Ignored() (out []string) {
 	return out
 }
 
-// exceptions returns all exceptions that may apply.
+// exceptions returns the exceptions of all files that may relax the guard.
 func (r Rules) exceptions() (out []Exception) {
 	for _, s := range r.sources {
 		if !s.loosens {
@@ -259,8 +259,8 @@ func (r Rules) exceptions() (out []Exception) {
 	return out
 }
 
-// observes reports whether nothing is stopped: at least one file that may relax the guard sets
-// observe to true, and no file sets it to false.
+// observes reports whether the guard blocks nothing: a file that may relax the guard sets observe
+// to true, and no file sets it to false.
 func (r Rules) observes() bool {
 	observes := false
 	for _, s := range r.sources {
@@ -275,8 +275,8 @@ func (r Rules) observes() bool {
 	return observes
 }
 
-// counts reports whether an exception applies to an action: in this session, at this time, and
-// in every folder that the action affects.
+// counts reports whether an exception applies in this session, at this time, and in all folders
+// that the action affects.
 func (e Exception) counts(acts []string, session string, now time.Time) bool {
 	if until, err := time.Parse(time.RFC3339, e.Until); e.Until != "" && (err != nil || !now.Before(until)) {
 		return false
@@ -287,8 +287,8 @@ func (e Exception) counts(acts []string, session string, now time.Time) bool {
 	return e.Path == "" || !slices.ContainsFunc(acts, func(act string) bool { return !e.covers(act) })
 }
 
-// covers reports whether a folder is in the exception's path, or at the same position in
-// another worktree of its repository. A different repository below the path is not covered.
+// covers reports whether a folder is below the exception's path, or below the same path in another
+// worktree of the repository. It does not cover a different repository below the path.
 func (e Exception) covers(act string) bool {
 	path, act := files.Real(e.Path), files.Real(act)
 	top, repository := repositoryOf(path)
@@ -305,7 +305,7 @@ func (e Exception) covers(act string) bool {
 	return err == nil && within(act, filepath.Join(actTop, below))
 }
 
-// within reports whether a path is a folder or below it. An unknown path is in no folder.
+// within reports whether a path is folder or below it. It is false if the path is unknown.
 func within(path, folder string) bool {
 	if !filepath.IsAbs(path) || !filepath.IsAbs(folder) {
 		return false
@@ -314,8 +314,8 @@ func within(path, folder string) bool {
 	return err == nil && filepath.IsLocal(below)
 }
 
-// lower removes the excepted rules from a verdict; the worst remaining rule then decides. used
-// are the exceptions that removed a rule.
+// lower removes the rules from a verdict that exceptions allow, and sets its level to that of the
+// worst remaining rule. used are the exceptions that removed a rule.
 func (r Rules) lower(score actionrisk.ScoreOutput, session string, now time.Time) (left actionrisk.ScoreOutput, used []Exception) {
 	left = score
 	left.MatchedRules = nil
@@ -335,14 +335,14 @@ func (r Rules) lower(score actionrisk.ScoreOutput, session string, now time.Time
 		level = max(level, levelOf(rule.Severity))
 	}
 	if len(used) == 0 {
-		return score, nil // this also keeps a level that no rule raised, such as that of an action with unknown parts
+		return score, nil // keep a level that does not come from a rule, such as that of a command with unknown parts
 	}
 	left.Risk = level.String()
 	return left, used
 }
 
-// Apply returns the verdict that is left after exceptions, and the guard's decision on it. note
-// names an exception that was used.
+// Apply returns the verdict after exceptions, and the guard's decision on it. note names an
+// exception that was used.
 func (r Rules) Apply(score actionrisk.ScoreOutput, now time.Time) (left actionrisk.ScoreOutput, d agents.Decision, note string) {
 	left, used := r.lower(score, "", now)
 	return left, r.verdict(levelOf(left.Risk), false), noteOf(used)
@@ -356,9 +356,9 @@ func noteOf(used []Exception) string {
 	return fmt.Sprintf("allowed by %s (%s)", last.file, last.Reason)
 }
 
-// verdict returns the decision on a level. The strictest of the levels in the settings applies,
-// or the usual levels if none is set. strict is a flag of the hook's command line. The settings
-// cannot relax a level above the operator's limit.
+// verdict returns the decision for a risk level. If several files set a level to ask or deny from,
+// the strictest applies. strict is the flag of the hook. Above the operator's limit (allowUpTo),
+// settings cannot relax the usual decision.
 func (r Rules) verdict(level actionrisk.Level, strict bool) agents.Decision {
 	ask, deny := actionrisk.Critical+1, actionrisk.Critical+1
 	if strict {
@@ -397,7 +397,7 @@ func rank(d agents.Decision) int {
 	return slices.Index([]agents.Decision{agents.Pass, agents.Ask, agents.Deny}, d)
 }
 
-// addTo adds an exception to a file and keeps everything else in it.
+// addTo adds an exception to a settings file and keeps the rest of the file.
 func (e Exception) addTo(path string) error {
 	members := map[string]jsontext.Value{}
 	_, there, text, err := readSource(path)

@@ -1,13 +1,13 @@
-// Package guard guards a coding agent: it reads the event that the agent sends before a tool,
-// lets the engine judge what the tool would do, and answers in the agent's own format. It needs
-// no network, database or key. Any failure blocks the tool.
+// Package guard guards a coding agent. Before a tool runs, the agent sends an event. The guard
+// lets the engine judge what the tool would do, and answers in the agent's format. It needs no
+// network, database or key. If it fails, the tool is blocked.
 //
-//	low, medium   no interference: the agent's own permissions decide
-//	high          ask the user, or deny where nobody would be asked
+//	low, medium   no answer: the agent's own permissions decide
+//	high          ask the user, or deny if nobody can be asked
 //	critical      deny
 //
-// The package also has the user's exceptions and the log of decisions. What differs between
-// agents (events, answers, settings) is in package agents.
+// The package also contains the user's exceptions and the log of decisions. Package agents
+// contains the differences between agents: events, answers and settings.
 package guard
 
 import (
@@ -28,14 +28,14 @@ import (
 	"github.com/countersign/countersign/policy/guardlog"
 )
 
-// Guard has the settings of one hook, and what the guard needs to answer.
+// Guard has the settings of a hook, and the engine, account, log and time that it uses.
 type Guard struct {
-	Agent       agents.Agent // the format to answer in; empty: recognized by the event, and high risk is then denied
-	Ask         string       // whether the agent asks the user about high risk: auto (if the agent is known to stop and ask), always (if its format can express it), never
-	Strict      bool         // one step stricter: ask about medium risk, deny high risk
-	FailClosed  bool         // a command that no rule matches and that is not proven read-only is high risk
-	Environment string       // the environment that the agent's commands reach
-	AllowProven bool         // answer allow if an action is proven read-only
+	Agent       agents.Agent // the agent whose format the answer has; empty means that the event decides, and that high risk is denied
+	Ask         string       // whether the agent asks the user about high risk: auto (if the agent is known to stop and ask), always (if its format has such an answer) or never
+	Strict      bool         // one level stricter: ask about medium risk, deny high risk
+	FailClosed  bool         // a command counts as high risk if no rule matches and it is not proven read-only
+	Environment string       // name of the environment that the agent's commands can change, such as production
+	AllowProven bool         // answer "allow" for an action that is proven read-only
 
 	Judge   Judge
 	Account Account
@@ -43,38 +43,38 @@ type Guard struct {
 	Now     time.Time
 }
 
-// Judge is the engine: it returns a verdict and a trace of what the action does.
+// Judge is the function of the engine. It returns a verdict, and a trace of what the action does.
 type Judge func(actionrisk.Action, actionrisk.Surroundings) (actionrisk.ScoreOutput, actionrisk.Trace)
 
-// Reply is the hook's output: its standard output, and the error if it failed. An answer has
-// exit code 0. A failure (invalid JSON, an unknown form, a panic, the time limit) has exit code
-// 2 with the reason on standard error, which every agent treats as a block, and also the
-// agent's own denial on standard output.
+// Reply is the output of the hook. If the guard has answered, Stdout is the answer, and the exit
+// code is 0. If it has failed (invalid JSON, unknown event, panic, time limit), Failure is the
+// reason. The exit code is then 2, which every agent treats as a block, and Stdout also has the
+// agent's form of a denial.
 type Reply struct {
 	Stdout  string
 	Failure error
 }
 
-// The decisions that occur only in the log.
+// Decisions that occur only in the log.
 const (
-	Canary agents.Decision = "canary" // the guard tested itself at the start of a session
+	Canary agents.Decision = "canary" // the guard has tested itself at the start of a session
 	Unseen agents.Decision = "unseen" // a tool ran without a verdict
-	// Observed marks an action that would have been asked about or denied if the settings did
-	// not say that nothing is stopped.
+	// Observed marks an action that would have been asked about or denied, but the settings say to
+	// block nothing.
 	Observed agents.Decision = "observed"
 )
 
-// Answer reads one event and answers it within two limits. The limit of processor time keeps
-// many guards on a busy machine from denying actions because they are slow. The limit of real
-// time is below the agent's own. The goroutine ends with its reply or with the process: nothing
-// waits for it after a limit.
+// Answer reads one event and answers it. It has two limits. A limit of processor time, and not of
+// real time, stops slow verdicts, so that many guards on a busy machine do not deny actions. A
+// limit of real time ends before the agent's own. The goroutine ends with its reply or with the
+// process; after a limit nothing waits for it.
 func (g Guard) Answer(stdin io.Reader) Reply {
 	done := make(chan Reply, 1)
 	go func() {
 		growStack(false)
 		by := g.Agent
 		defer func() {
-			if recover() != nil { // the panic value may contain parts of the event, so it is not shown
+			if recover() != nil { // the panic value is not shown, because it may contain parts of the event
 				done <- refuse(by, errors.New("the guard failed"))
 			}
 		}()
@@ -98,8 +98,8 @@ func (g Guard) Answer(stdin io.Reader) Reply {
 	}
 }
 
-// respond is Answer without the limits and the recovery. It sets by as soon as the agent is
-// known.
+// respond reads and answers one event, without limits. It sets by as soon as the agent is known,
+// for the answer after a panic.
 func (g Guard) respond(stdin io.Reader, by *agents.Agent) Reply {
 	text, err := io.ReadAll(io.LimitReader(stdin, maxEvent+1))
 	switch {
@@ -135,7 +135,8 @@ func (g Guard) respond(stdin io.Reader, by *agents.Agent) Reply {
 	return Reply{Stdout: got.By.Answer(d, reason)}
 }
 
-// offer tells the user how to allow exactly this action once, if that is possible.
+// offer stores a blocked action and returns a text that tells the user how to allow it once. The
+// text is empty if that is not possible.
 func (g Guard) offer(got agents.Request, d agents.Decision, line guardlog.Line) string {
 	own := slices.ContainsFunc(line.Rules, func(rule string) bool { return strings.HasPrefix(rule, "hook.") })
 	if d != agents.Ask && d != agents.Deny || g.Log == "" || own || len(got.Steps) != 1 || line.Action == "" || g.Account.MayAllow(line.Level) != nil {
@@ -149,11 +150,11 @@ func (g Guard) offer(got agents.Request, d agents.Decision, line guardlog.Line) 
 	return " The user can allow exactly this action once, in a terminal: " + launch.Name + " gate allow --once " + code
 }
 
-// start judges the canary at the start of a session, so that a guard that would let it pass
-// reports that before the first tool runs.
+// start judges a dangerous command (the canary) at the start of a session. If the guard would not
+// deny it, this is reported before the first tool runs.
 func (g Guard) start(got agents.Request) Reply {
 	got.Steps = []agents.Step{{Command: agents.CanaryCommand, Shell: true}}
-	g.Account = Account{} // no settings apply
+	g.Account = Account{} // without any settings
 	d, _, line, err := g.decide(got)
 	line.Decision = string(Canary)
 	if d != agents.Deny || err != nil {
@@ -166,7 +167,7 @@ func (g Guard) start(got agents.Request) Reply {
 	return Reply{Stdout: got.By.Answer(agents.Pass, "")}
 }
 
-// after checks after a tool call that this guard judged it before.
+// after checks, after a tool call, that the guard judged the call before.
 func (g Guard) after(got agents.Request) {
 	if g.Log == "" || got.CallID == "" || g.Log.saw(got.CallID) {
 		return
@@ -174,7 +175,7 @@ func (g Guard) after(got agents.Request) {
 	g.note(got, guardlog.Line{Decision: string(Unseen), Level: "unknown", Note: "ALARM: a tool ran without a verdict"})
 }
 
-// note writes a line to the log. An error does not stop the tool.
+// note writes a line to the log. An error is ignored, so that it does not block the tool.
 func (g Guard) note(got agents.Request, line guardlog.Line) {
 	if g.Log == "" {
 		return
@@ -183,7 +184,7 @@ func (g Guard) note(got agents.Request, line guardlog.Line) {
 	_ = g.Log.Append(line)
 }
 
-// refuse blocks the tool because the guard failed.
+// refuse returns the reply that blocks the tool because the guard has failed.
 func refuse(by agents.Agent, cause error) Reply {
 	if errors.Is(cause, agents.ErrShape) {
 		name := cmp.Or(string(by), "an agent that is not named")
@@ -193,7 +194,8 @@ func refuse(by agents.Agent, cause error) Reply {
 	return Reply{Stdout: by.Answer(agents.Deny, "countersign: "+err.Error()), Failure: err}
 }
 
-// decide judges every step of an event; the worst step decides. line is the entry for the log.
+// decide judges all steps of an event; the strictest decision applies. line is the entry for the
+// log.
 func (g Guard) decide(got agents.Request) (d agents.Decision, reason string, line guardlog.Line, err error) {
 	d = agents.Pass
 	worst, observed := actionrisk.Low, false
@@ -245,17 +247,17 @@ func (g Guard) decide(got agents.Request) (d agents.Decision, reason string, lin
 	return d, reason, line, nil
 }
 
-// stepVerdict is the verdict on one step.
+// stepVerdict is the verdict on one step of an event.
 type stepVerdict struct {
 	level    actionrisk.Level
-	why      []string // the reasons in words
-	rules    []string // their ids
-	action   string   // the hash of the action
+	why      []string // the reasons as text
+	rules    []string // ids of the rules
+	action   string   // hash of the action
 	note     string
 	decision agents.Decision
-	readOnly bool     // the agent's own command, proven to change nothing
-	observed bool     // the settings say that nothing is stopped
-	ignored  []string // requests of settings that do not apply
+	readOnly bool     // a shell command that is proven to change nothing
+	observed bool     // the settings say to block nothing
+	ignored  []string // requests of settings files that are ignored
 }
 
 func verdictOf(level actionrisk.Level, strict bool) agents.Decision {
@@ -281,8 +283,8 @@ func (g Guard) mayAsk(got agents.Request) bool {
 	return false
 }
 
-// step judges one step by the settings for the folders that it affects, and names the rules
-// behind its level.
+// step judges one step under the settings for the folders that it affects. The result names the
+// rules with the highest level.
 func (g Guard) step(got agents.Request, s agents.Step, fence fence) (stepVerdict, error) {
 	action := actionrisk.Action{Command: s.Command, Cwd: got.Cwd,
 		Environment: g.Environment, FailClosedOnUnmatched: g.FailClosed && s.Shell}
@@ -297,7 +299,7 @@ func (g Guard) step(got agents.Request, s agents.Step, fence fence) (stepVerdict
 	}
 	score, used := rules.lower(whole, got.Session.ID, g.Now)
 	for _, e := range used {
-		if e.Once && !g.Account.useUp(e, g.Now) { // another call used the exception first
+		if e.Once && !g.Account.useUp(e, g.Now) { // another call has used the exception
 			score, used = whole, nil
 			break
 		}
@@ -307,7 +309,7 @@ func (g Guard) step(got agents.Request, s agents.Step, fence fence) (stepVerdict
 		observed: rules.observes(), ignored: rules.Ignored()}
 	for _, r := range score.MatchedRules {
 		if levelOf(r.Severity) != level || len(v.why) == maxReasons {
-			break // matched rules are in order of falling level
+			break // rules are ordered by level, the highest first
 		}
 		where := s.Shown
 		if where == "" {
@@ -327,7 +329,8 @@ func (g Guard) step(got agents.Request, s agents.Step, fence fence) (stepVerdict
 	return v, nil
 }
 
-// raised returns the verdict with one of the guard's own rules added, which have no exceptions.
+// raised returns the verdict after one of the guard's own rules has matched. Such a rule has no
+// exceptions.
 func (v stepVerdict) raised(r ownRule, where string) stepVerdict {
 	if v.readOnly = false; r.level < v.level {
 		return v
@@ -339,7 +342,7 @@ func (v stepVerdict) raised(r ownRule, where string) stepVerdict {
 	return v
 }
 
-// levelOf returns the level with a name; an unknown name is the highest level.
+// levelOf returns the risk level with a name. For an unknown name it returns the highest level.
 func levelOf(name string) actionrisk.Level {
 	for l := actionrisk.Low; l < actionrisk.Critical; l++ {
 		if l.String() == name {
@@ -351,8 +354,8 @@ func levelOf(name string) actionrisk.Level {
 
 func isLevel(name string) bool { return levelOf(name).String() == name }
 
-// ruleText describes one rule. The excerpt is masked already; quoting keeps control characters
-// away from a terminal.
+// ruleText describes a matched rule. Secrets in where are masked already; quoting removes control
+// characters.
 func ruleText(title, id, where, instead string) string {
 	text := title + " (" + id + ")"
 	if where != "" {
@@ -364,7 +367,7 @@ func ruleText(title, id, where, instead string) string {
 	return text
 }
 
-// wording returns the reason for the user or the model.
+// wording returns the text that explains the decision to the user or the model.
 func wording(level actionrisk.Level, d agents.Decision, reasons []string) string {
 	if d == agents.Pass {
 		return ""
@@ -382,9 +385,9 @@ func wording(level actionrisk.Level, d agents.Decision, reasons []string) string
 	return text
 }
 
-// growStack grows the stack of its goroutine to the size that a verdict needs. Go checks the
-// size of a function's frame before the function begins, so one call does it. Otherwise Go
-// would copy the stack at each doubling, at every start of the guard.
+// growStack makes the goroutine's stack as large as a verdict needs it. Go checks the size of a
+// function's frame before the function begins, so one call is enough. Otherwise Go would copy the
+// stack each time it doubles, at every start of the guard.
 //
 //go:noinline
 func growStack(use bool) byte {
@@ -400,17 +403,17 @@ func growStack(use bool) byte {
 
 // Limits of the guard.
 const (
-	// maxEvent is the length of the longest event that is read. It is far above that of a
-	// command, because edits contain complete files.
+	// maxEvent is the size in bytes of the largest event that is read. It is much more than a
+	// command needs, because events of edits contain complete files.
 	maxEvent = 1 << 20
-	// processorWithin is the limit of processor time for a verdict: a thousand times the time
-	// of the longest event.
+	// processorWithin is the processor time for a verdict. The largest event needs a thousandth of
+	// it.
 	processorWithin = 2 * time.Second
-	lookEvery       = 50 * time.Millisecond // how often the processor time is checked
-	// answerWithin is the limit of real time. It is below the default of every agent (60 s or
-	// more) and below that of the installed configurations (10 s), because an agent lets the
-	// tool run when its own limit is reached.
+	lookEvery       = 50 * time.Millisecond // time between two checks of the processor time
+	// answerWithin is the real time for an answer. It is less than the limit of every agent (60 s
+	// or more) and of the installed configurations (10 s), because an agent runs the tool when its
+	// own limit is reached.
 	answerWithin = 8 * time.Second
-	// maxReasons keeps an answer short.
+	// maxReasons is the number of reasons in an answer.
 	maxReasons = 3
 )

@@ -17,7 +17,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// asHook answers one event as gate hook does without a log.
+// asHook answers one event as "gate hook --no-log" does.
 func asHook(g Guard, event string) Reply {
 	if g.Ask == "" {
 		g.Ask = "auto"
@@ -26,8 +26,8 @@ func asHook(g Guard, event string) Reply {
 	return g.Answer(strings.NewReader(event))
 }
 
-// TestHookEvents runs every event of testdata/events twice: with the agent named, and with the
-// agent recognized from the event, which can only turn an ask into a denial.
+// TestHookEvents runs all events of testdata/events twice: once with the agent named, and once
+// with the agent recognized from the event. The latter may only turn an ask into a denial.
 func TestHookEvents(t *testing.T) {
 	files, err := filepath.Glob("testdata/events/*.txtar")
 	if err != nil || len(files) != len(agents.Agents) {
@@ -45,7 +45,7 @@ func TestHookEvents(t *testing.T) {
 			t.Run(name+"/"+strings.Join(words[2:], "_"), func(t *testing.T) {
 				event := strings.TrimSuffix(string(f.Data), "\n")
 				checkReply(t, agents.Agent(name), asHook(Guard{Agent: agents.Agent(name)}, event), want, rule)
-				if want == "block" { // if the event does not identify the agent, only exit code 2 blocks
+				if want == "block" { // if the event does not show the agent, only the exit code can block
 					if r := asHook(Guard{}, event); r.Failure == nil {
 						t.Errorf("without --agent: not a failure: %s", r.Stdout)
 					}
@@ -76,7 +76,7 @@ func checkReply(t *testing.T, by agents.Agent, r Reply, want agents.Decision, ru
 	}
 }
 
-// judged returns an engine that gives one answer.
+// judged returns an engine that always gives this verdict.
 func judged(risk string, rules ...actionrisk.MatchedRule) Judge {
 	return func(actionrisk.Action, actionrisk.Surroundings) (actionrisk.ScoreOutput, actionrisk.Trace) {
 		return actionrisk.ScoreOutput{Risk: risk, MatchedRules: rules}, actionrisk.Trace{}
@@ -130,8 +130,8 @@ func TestHookPolicy(t *testing.T) {
 	}
 }
 
-// TestHookDetection: an agent that is not named is recognized from its event, and Codex, which
-// has no "ask", is not taken for an agent that has it.
+// TestHookDetection checks that an agent is recognized from its event. Codex, which has no answer
+// "ask", must not be confused with an agent that has it.
 func TestHookDetection(t *testing.T) {
 	for _, by := range agents.Agents {
 		want := agents.Deny
@@ -141,7 +141,7 @@ func TestHookDetection(t *testing.T) {
 		r := asHook(Guard{Ask: "always"}, string(by.Canary("git reset --hard")))
 		checkReply(t, by, r, want, "git.reset.hard")
 	}
-	for _, more := range []string{`"turn_id":"t"`, `"model":"m"`} { // either is enough
+	for _, more := range []string{`"turn_id":"t"`, `"model":"m"`} { // one of the members is enough
 		r := asHook(Guard{Ask: "always"}, `{"hook_event_name":"PreToolUse",`+more+`,"tool_name":"Bash","tool_input":{"command":"git reset --hard"}}`)
 		checkReply(t, agents.Codex, r, agents.Deny, "git.reset.hard")
 	}
@@ -149,8 +149,8 @@ func TestHookDetection(t *testing.T) {
 	checkReply(t, agents.Cursor, r, agents.Deny, "git.reset.hard")
 }
 
-// TestHookCursorStartsClaudesHooks: Cursor also runs the hooks of Claude Code's settings, with
-// its own event, and reads answers only in its own format.
+// TestHookCursorStartsClaudesHooks: Cursor also runs the hooks in Claude Code's settings. It sends
+// its own event and reads only answers in its own format.
 func TestHookCursorStartsClaudesHooks(t *testing.T) {
 	event := `{"conversation_id":"agent-0ff308c9-62ff-40c5-be3f-03f1639700e5","generation_id":"agent-0ff308c9-62ff-40c5-be3f-03f1639700e5","model":"unknown","tool_name":"Shell","tool_input":{"command":"mkfs.ext4 /dev/countersign-canary","cwd":"/home/u/app","timeout":5000},"tool_use_id":"2460353c","cwd":"/home/u/app","session_id":"agent-0ff308c9-62ff-40c5-be3f-03f1639700e5","hook_event_name":"preToolUse","cursor_version":"1.0.0","workspace_roots":["/home/u/app"],"user_email":null,"transcript_path":null}`
 	checkReply(t, agents.Cursor, asHook(Guard{Agent: agents.Claude}, event), agents.Deny, "shell.disk.mkfs")
@@ -159,7 +159,7 @@ func TestHookCursorStartsClaudesHooks(t *testing.T) {
 	checkReply(t, agents.Cursor, asHook(Guard{Agent: agents.Claude}, strings.Replace(event, "git reset --hard", "git status", 1)), agents.Pass, "-")
 }
 
-// TestHookArgumentsAsText: arguments that come as JSON text are read as JSON.
+// TestHookArgumentsAsText checks arguments that are sent as a string with JSON in it.
 func TestHookArgumentsAsText(t *testing.T) {
 	r := asHook(Guard{Agent: agents.Cursor}, `{"conversation_id":"agent-0ff308c9-62ff-40c5-be3f-03f1639700e5","generation_id":"agent-0ff308c9-62ff-40c5-be3f-03f1639700e5","model":"unknown","tool_name":"execute_sql","tool_input":"{\"sql\":\"drop table users\"}","mcp_server_name":"db","command":"db","session_id":"agent-0ff308c9-62ff-40c5-be3f-03f1639700e5","hook_event_name":"beforeMCPExecution","cursor_version":"1.0.0","workspace_roots":["/home/u/app"],"user_email":null,"transcript_path":null}`)
 	if !strings.Contains(r.Stdout, `in \"drop table users\"`) {
@@ -167,8 +167,8 @@ func TestHookArgumentsAsText(t *testing.T) {
 	}
 }
 
-// TestHookGuardSettings: every command that changes the settings with the guard is asked about,
-// and commands that only read or mention them are not.
+// TestHookGuardSettings checks that the guard asks about commands that change the settings with
+// its hook, and not about commands that only read or mention them.
 func TestHookGuardSettings(t *testing.T) {
 	for command, want := range map[string]agents.Decision{
 		"echo {} > .gemini/settings.json":                         agents.Ask,
@@ -215,7 +215,8 @@ func TestHookGuardSettings(t *testing.T) {
 	}
 }
 
-// TestHookFailClosed: commands that no rule matches are asked about only with FailClosed.
+// TestHookFailClosed checks that the guard asks about commands without a matching rule only with
+// FailClosed.
 func TestHookFailClosed(t *testing.T) {
 	event := string(agents.Claude.Canary("frobnicate --all"))
 	checkReply(t, agents.Claude, asHook(Guard{Agent: agents.Claude}, event), agents.Pass, "-")
@@ -229,7 +230,8 @@ func TestHookEnvironment(t *testing.T) {
 	checkReply(t, agents.Claude, asHook(Guard{Agent: agents.Claude, Environment: "production"}, event), agents.Deny, "sql.drop.table")
 }
 
-// TestHookFailures: on any failure each agent gets a block, both as exit code and as answer.
+// TestHookFailures checks that each failure blocks the tool for each agent, by exit code and by
+// answer.
 func TestHookFailures(t *testing.T) {
 	huge := func(by agents.Agent) string {
 		return string(by.Canary("echo " + strings.Repeat("a", maxEvent)))
@@ -250,7 +252,7 @@ func TestHookFailures(t *testing.T) {
 				t.Errorf("%s %s: %s %v", by, name, r.Stdout, r.Failure)
 			}
 		}
-		// A panic after the agent was recognized is answered in its format.
+		// If the agent is known before a panic, the answer has its format.
 		r := Guard{Ask: "auto", Judge: func(actionrisk.Action, actionrisk.Surroundings) (actionrisk.ScoreOutput, actionrisk.Trace) { panic(1) }}.Answer(bytes.NewReader(by.Canary("ls")))
 		checkReply(t, by, r, "block", "-")
 	}
@@ -263,7 +265,8 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, errors.New("input/output error") }
 
-// TestHookLimit covers standard input that never ends, and an engine that never answers.
+// TestHookLimit checks the time limits, with an input that never ends and an engine that never
+// answers.
 func TestHookLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, by := range agents.Agents {
@@ -273,7 +276,7 @@ func TestHookLimit(t *testing.T) {
 			if time.Since(start) != answerWithin {
 				t.Errorf("%s: answered after %s", by, time.Since(start))
 			}
-			_ = w.Close() // the reader ends with the process otherwise
+			_ = w.Close() // ends the goroutine that reads
 			stuck := make(chan struct{})
 			g := Guard{Agent: by, Ask: "auto", Judge: func(actionrisk.Action, actionrisk.Surroundings) (actionrisk.ScoreOutput, actionrisk.Trace) {
 				<-stuck
@@ -286,7 +289,7 @@ func TestHookLimit(t *testing.T) {
 	})
 }
 
-// TestHookHidesSecrets: the answer contains no secret of the agent's command.
+// TestHookHidesSecrets checks that the answer contains no secret of the agent's command.
 func TestHookHidesSecrets(t *testing.T) {
 	const secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
 	for _, by := range agents.Agents {
@@ -315,8 +318,8 @@ func TestHookHidesSecrets(t *testing.T) {
 	}
 }
 
-// FuzzHookEvent: any bytes get a reply in each format, and bytes that the strict parser refuses
-// are blocked.
+// FuzzHookEvent checks that any bytes get a reply for each agent, and that the tool is blocked if
+// the strict parser refuses the bytes.
 func FuzzHookEvent(f *testing.F) {
 	for _, by := range agents.Agents {
 		f.Add(by.Canary("git reset --hard"))
@@ -342,7 +345,7 @@ func FuzzHookEvent(f *testing.F) {
 	})
 }
 
-// TestHookPaths: a path is one word, whatever characters it contains.
+// TestHookPaths checks that a path is treated as one word, whatever characters it contains.
 func TestHookPaths(t *testing.T) {
 	for path, want := range map[string]string{
 		"a b": "'a b'", "it's": `'it'\''s'`, "~/x y": "~/'x y'", "~": "~''", "$(rm -rf /)": "'$(rm -rf /)'", "-rf": "'-rf'", "~x": "'~x'",
@@ -359,8 +362,8 @@ func newGuard(log Log, now time.Time) Guard {
 	return Guard{Agent: agents.Claude, Ask: "never", Judge: actionrisk.ScoreIn, Log: log, Now: now}
 }
 
-// TestAllowProven: a proven read-only action is allowed in the agent's format, deny wins, and
-// an action that is not proven is left to the agent.
+// TestAllowProven checks that a proven read-only action is answered with "allow", unless a rule
+// denies it, and that the agent decides on all others.
 func TestAllowProven(t *testing.T) {
 	for command, want := range map[string]string{"git status && ls": `"allow"`, "make build": "", "ls; rm -rf /": `"deny"`} {
 		for _, by := range []agents.Agent{agents.Claude, agents.Gemini} {

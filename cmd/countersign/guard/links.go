@@ -14,26 +14,25 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/act"
 )
 
-// The rules judge a path as it is written. A symbolic link in the working folder, which a
-// cloned repository can contain, leads elsewhere. So the guard judges a step that names a link
-// a second time with the real path, and the worse verdict decides. It does the same for
-// relative paths if the folder is the user's home folder or the root, because the agent may
-// choose the folder.
+// The engine judges a path as it is written. A cloned repository can contain a symbolic link that
+// leads elsewhere. So the guard judges a step with a link a second time with the real path, and
+// the worse verdict applies. It also does so for relative paths if the folder is the user's home
+// folder or the root, because the agent may choose the folder.
 
 const (
-	maxLinks   = 16           // paths of one step
-	maxFolders = 4            // folders from which relative paths are resolved
-	maxTexts   = 128          // texts that are checked for paths
-	anyHome    = "/home/user" // stands for a home folder in contexts where ~ is not expanded
+	maxLinks   = 16           // links in one step
+	maxFolders = 4            // folders against which relative paths are resolved
+	maxTexts   = 128          // strings that are checked for paths
+	anyHome    = "/home/user" // home folder in the rewritten command, where ~ may not be expanded
 )
 
-// keepsLinks are programs that act on a link itself and not on its target.
+// keepsLinks lists programs that act on a link itself and not on its target.
 var keepsLinks = []string{"rm", "unlink", "mv", "rmdir", "ln", "trash", "trash-put", "rename"}
 
-// link is a path as it is written, and its real path.
+// link is a path as written in the command, and its real path.
 type link struct{ written, real string }
 
-// links are the links of one step, each once, at most maxLinks.
+// links is the set of links in one step, at most maxLinks.
 type links []link
 
 func (ls *links) add(l link) {
@@ -42,9 +41,9 @@ func (ls *links) add(l link) {
 	}
 }
 
-// withRealPaths judges a step again with the real paths of its links. It judges both the
-// command with the names replaced and the calls that the engine traced, written out again,
-// because each finds what the other misses. Only a worse verdict has an effect.
+// withRealPaths judges a step again with the real paths of its links. It judges two texts, because
+// each finds what the other misses: the command with the paths replaced, and the traced calls
+// written as commands. Only a worse verdict replaces the first one.
 func (g Guard) withRealPaths(s agents.Step, action actionrisk.Action, score actionrisk.ScoreOutput, trace actionrisk.Trace) (actionrisk.ScoreOutput, actionrisk.Trace) {
 	var found links
 	var rebuilt []string
@@ -57,7 +56,7 @@ func (g Guard) withRealPaths(s agents.Step, action actionrisk.Action, score acti
 	if len(found) == 0 {
 		return score, trace
 	}
-	// Replace the longest name first, because it may contain a shorter one.
+	// Replace the longest path first, because it may contain a shorter one.
 	slices.SortStableFunc(found, func(a, b link) int { return len(b.written) - len(a.written) })
 	replaced := action.Command
 	for _, l := range found {
@@ -80,8 +79,8 @@ func (g Guard) withRealPaths(s agents.Step, action actionrisk.Action, score acti
 	return score, trace
 }
 
-// withRealWords returns a call with the real paths of its words, and adds them to found. It
-// returns "" if no word changes, or if the call is a redirection, which is not a command.
+// withRealWords returns a call as text with the real paths of its links, and adds the links to
+// found. It returns "" if the call has none, or is a redirection, which is not a command.
 func (g Guard) withRealWords(s agents.Step, u *actionrisk.Use, cwd string, found *links) string {
 	if u.Remote || len(*found) >= maxLinks || u.Program == "git" && keepsWords(u) {
 		return ""
@@ -105,8 +104,8 @@ func (g Guard) withRealWords(s agents.Step, u *actionrisk.Use, cwd string, found
 	return strings.Join(words, " ")
 }
 
-// linkIn returns the first link in a word, seen from the last folder that the call moved to,
-// otherwise from the folder where it began. real is empty if there is none.
+// linkIn returns the first link in a word. It is relative to last, the folder to which the call
+// moved, or else to folder, in which the call began. real is empty if there is none.
 func (g Guard) linkIn(s agents.Step, program string, w act.Word, cwd, folder, last string) link {
 	for _, name := range namesIn(w) {
 		option := name != w.Text
@@ -121,7 +120,7 @@ func (g Guard) linkIn(s agents.Step, program string, w act.Word, cwd, folder, la
 	return link{}
 }
 
-// withReal returns a word with the written path replaced by the real one.
+// withReal returns a word with the link replaced by its real path.
 func (g Guard) withReal(w act.Word, l link) string {
 	if head := strings.TrimSuffix(w.Text, l.written); head != "" {
 		return agents.QuotePath(head) + wordOf(g.spelled(l.real), w.Glob)
@@ -132,7 +131,7 @@ func (g Guard) withReal(w act.Word, l link) string {
 	return wordOf(l.real, w.Glob)
 }
 
-// addOtherNames adds links that are not words of a call, from each folder of the step.
+// addOtherNames adds the links that otherNames finds, relative to each folder of the step.
 func (g Guard) addOtherNames(s agents.Step, action actionrisk.Action, trace actionrisk.Trace, found *links) {
 	folders := []string{action.Cwd}
 	for i := range trace.Uses {
@@ -150,14 +149,14 @@ func (g Guard) addOtherNames(s agents.Step, action actionrisk.Action, trace acti
 }
 
 var (
-	// quotedTexts matches the string literals of a tool's input or of a program.
+	// quotedTexts matches string literals in a tool's input or a program.
 	quotedTexts = pattern.Lazy(`"(?:[^"\\\n]|\\.)*"|'[^'\n]*'`)
-	// readsFrom matches files that a shell reads from.
+	// readsFrom matches the files of input redirections.
 	readsFrom = pattern.Lazy(`<[ \t]*['"]?([^\s'"<>&|;()]+)`)
 )
 
-// otherNames returns paths that are not words of a call: string literals of a tool's input and
-// of programs in other languages, and files that a shell reads from.
+// otherNames returns possible paths that are not words of a call: string literals in a tool's
+// input and in programs of other languages, and files of input redirections.
 func otherNames(s agents.Step, command string, trace actionrisk.Trace) (out []string) {
 	quoted := func(text string) {
 		for _, found := range quotedTexts().FindAllString(text, maxTexts) {
@@ -188,8 +187,8 @@ func otherNames(s agents.Step, command string, trace actionrisk.Trace) (out []st
 
 func isRedirection(u *actionrisk.Use) bool { return strings.ContainsAny(u.Program, "<>") }
 
-// namesIn returns the paths that a word may contain: the word itself, and the parts after "=",
-// after "@", and after a short option.
+// namesIn returns the possible paths in a word: the word itself, and the parts after "=", after
+// "@" and after a short option.
 func namesIn(w act.Word) (out []string) {
 	for _, s := range spellings(w) {
 		if !s.Known() || s.Text == "" || len(s.Text) > 4096 {
@@ -203,14 +202,14 @@ func namesIn(w act.Word) (out []string) {
 	return out
 }
 
-// leadsTo returns the real path of a name that a program is given if that must be judged,
-// otherwise "". option means that the name may be the letters of an option.
+// leadsTo returns the real path of a name if it must be judged, otherwise "". option means that
+// the name is part of a word, so it may not be a path.
 func (g Guard) leadsTo(program, folder, name, cwd string, shell, option bool) string {
 	if strings.HasPrefix(name, "-") || strings.ContainsAny(name, "\n\x00") || strings.Contains(name, "://") {
 		return ""
 	}
 	path := g.Account.pathOf(folder, strings.TrimSuffix(name, "/."))
-	if path == "" || strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/self/fd/") { // belongs to the guard itself
+	if path == "" || strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/self/fd/") { // a file descriptor of the guard's own process
 		return ""
 	}
 	bare := !strings.Contains(name, "/")
@@ -224,7 +223,7 @@ func (g Guard) leadsTo(program, folder, name, cwd string, shell, option bool) st
 	}
 	if atTop := files.Real(folder); !filepath.IsAbs(name) && !strings.HasPrefix(name, "~") && (atTop == "/" || g.Account.Home != "" && atTop == files.Real(g.Account.Home)) {
 		if tree && bare && !files.Exists(path) && !strings.ContainsAny(name, "*?[") && slices.Contains([]string{"git", "find", "fd", "gio", "chmod", "chown", "chgrp", "mount"}, program) {
-			return "" // not a path
+			return "" // a subcommand or mode, not a path
 		}
 		return real
 	}
@@ -246,8 +245,8 @@ func (g Guard) leadsTo(program, folder, name, cwd string, shell, option bool) st
 	return real
 }
 
-// spelled returns a real path in the form that the rules know: the home folder gets a usual
-// name.
+// spelled returns a real path in a form that the rules recognize: an unusual home folder is
+// replaced by anyHome.
 func (g Guard) spelled(real string) string {
 	if home := files.Real(g.Account.Home); g.Account.Home != "" && below(real, home) {
 		if home == "/root" || filepath.Dir(home) == "/home" || filepath.Dir(home) == "/Users" {
@@ -258,7 +257,8 @@ func (g Guard) spelled(real string) string {
 	return real
 }
 
-// wordOf returns a text as one word of a shell, which expands it if it is a pattern.
+// wordOf returns a text quoted as one word of a shell. If glob is set, pattern characters stay
+// special.
 func wordOf(text string, glob bool) string {
 	if glob {
 		return agents.GlobWord(text)
@@ -266,7 +266,7 @@ func wordOf(text string, glob bool) string {
 	return agents.QuotePath(text)
 }
 
-// replaceName replaces a path by another one wherever it is a complete name.
+// replaceName replaces a path in a text, but not inside a longer name.
 func replaceName(text, name, with string) string {
 	const edge = "\x00 \t\n\"'=@<>:(){};|&,`"
 	var b strings.Builder

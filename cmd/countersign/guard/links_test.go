@@ -9,7 +9,7 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/guard/agents"
 )
 
-// A command that names a symbolic link is also judged by the real path.
+// A command with a symbolic link is also judged with the real path.
 func TestLinksAreJudgedByWhereTheyLead(t *testing.T) {
 	m := newMachine(t)
 	m.write(filepath.Join(m.Home, ".aws", "credentials"), "x")

@@ -20,24 +20,23 @@ import (
 	"github.com/countersign/countersign/policy/guardlog"
 )
 
-// The guard's log is a file on this machine with one line of canonical JSON for each verdict.
-// Secrets are masked. Each line contains the hash of the previous one, and the file gate.head
-// in the same folder contains the number and hash of the last line, so that a cut or edited log
-// is noticed. An action that cannot be logged is still decided: a full disk must not stop the
-// user's work.
+// The guard's log is a file with one line of canonical JSON for each verdict; secrets are masked.
+// Each line contains the hash of the line before, and the file gate.head in the same folder
+// contains number and hash of the last line. So Read detects a truncated or edited log. If a line
+// cannot be logged, for example because the disk is full, the guard still answers.
 const (
 	logName  = "gate.log"
 	headName = "gate.head"
-	// The first push to a team's ledger creates this machine's key, which signs the reports,
-	// and stores the position of the last line sent.
+	// KeyName is the file of this machine's key, which signs reports to a ledger. pushedName is
+	// the file with the position of the last line sent. The first push creates both.
 	KeyName    = "gate.key"
 	pushedName = "gate.pushed"
 )
 
-// Log is the folder of the log; if empty, nothing is logged.
+// Log is the folder of the log. If it is empty, nothing is logged.
 type Log string
 
-// logHead is a position in the log: its end, or the last line that was sent.
+// logHead is the position of a line: the last one of the log, or the last one sent.
 type logHead struct {
 	Number int64  `json:"number"`
 	Hash   string `json:"hash"`
@@ -45,7 +44,7 @@ type logHead struct {
 
 func (l Log) file(name string) string { return filepath.Join(string(l), name) }
 
-// Append adds a line under a lock, so that concurrent guards write one chain.
+// Append adds a line to the log. A lock makes concurrent guards write one chain.
 func (l Log) Append(line guardlog.Line) error {
 	if err := os.MkdirAll(string(l), 0o700); err != nil {
 		return err
@@ -76,8 +75,8 @@ func (l Log) Append(line guardlog.Line) error {
 	return logHead{line.Number, line.Hash}.keep(l.file(headName))
 }
 
-// readHead reads a position from a file, or returns the beginning of the log if there is no
-// file.
+// readHead reads a position from a file. If there is no file, it returns the position before the
+// first line.
 func readHead(path string) (head logHead, err error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -97,8 +96,8 @@ func (h logHead) keep(path string) error {
 	return files.Replace(path, text)
 }
 
-// Read reads the log and checks its chain. wrong describes the first fault; the lines are
-// returned nevertheless.
+// Read returns the lines of the log and checks their chain. wrong describes the first fault; it is
+// empty if there is none.
 func (l Log) Read() (lines []guardlog.Line, wrong string, err error) {
 	text, err := os.ReadFile(l.file(logName))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -138,9 +137,9 @@ func (l Log) Read() (lines []guardlog.Line, wrong string, err error) {
 	return lines, wrong, nil
 }
 
-// Unsent returns the lines after the last one that was sent to a ledger. It does not ask the
-// ledger: the position is stored in the log's folder, and the service refuses lines that do not
-// continue its own.
+// Unsent returns the lines after the last one that was sent to a ledger. It reads that position
+// from the log's folder and does not ask the ledger, which refuses lines that do not continue the
+// last report.
 func (l Log) Unsent() ([]guardlog.Line, error) {
 	lines, wrong, err := l.Read()
 	switch {
@@ -166,23 +165,23 @@ func (l Log) Sent(last guardlog.Line) error {
 	return logHead{last.Number, last.Hash}.keep(l.file(pushedName))
 }
 
-// Stats counts the decisions in a log.
+// Stats counts the decisions in a part of the log.
 type Stats struct {
 	Since  string `json:"since"`
 	Calls  int    `json:"calls"`
 	Passed int    `json:"passed"`
-	Proven int    `json:"proven"` // proven read-only, so that neither the guard nor the agent asked
+	Proven int    `json:"proven"` // answered with "allow" as proven read-only, so nobody was asked
 	Asked  int    `json:"asked"`
 	Denied int    `json:"denied"`
-	// Observed counts actions that would have been asked about or denied if the settings did
-	// not say that nothing is stopped.
+	// Observed counts actions that would have been asked about or denied, but the settings say to
+	// block nothing.
 	Observed int            `json:"observed"`
 	Unseen   int            `json:"unseen"` // tools that ran without a verdict
-	Rules    map[string]int `json:"rules"`  // how often each rule led to a question or denial
+	Rules    map[string]int `json:"rules"`  // number of asked, denied and observed actions, by rule
 	Whole    bool           `json:"whole"`
 }
 
-// Count counts the lines since a moment.
+// Count counts the decisions in lines since a time.
 func Count(lines []guardlog.Line, since time.Time) Stats {
 	s := Stats{Since: since.UTC().Format(time.RFC3339), Rules: map[string]int{}}
 	for _, l := range lines {
@@ -217,11 +216,11 @@ func Count(lines []guardlog.Line, since time.Time) Stats {
 	return s
 }
 
-// seenWithin is the length of the log's end that is searched for a tool call.
+// seenWithin is the number of bytes at the end of the log in which saw searches.
 const seenWithin = 256 << 10
 
-// saw reports whether the end of the log has a verdict on a tool call. It returns true if the
-// log cannot be read, because that must not raise an alarm.
+// saw reports whether the end of the log contains a verdict on a tool call. If the log cannot be
+// read, it returns true, so that this raises no alarm.
 func (l Log) saw(call string) bool {
 	f, err := os.Open(l.file(logName))
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// TestTheLogNoticesWhatWasDoneToIt covers a log that was edited, cut in the middle, or cut at
-// its end.
+// TestTheLogNoticesWhatWasDoneToIt checks that Read detects a log that was edited, or whose lines
+// were removed in the middle or at the end.
 func TestTheLogNoticesWhatWasDoneToIt(t *testing.T) {
 	log := Log(t.TempDir())
 	g := newGuard(log, time.Now())
@@ -45,8 +45,8 @@ func TestTheLogNoticesWhatWasDoneToIt(t *testing.T) {
 	}
 }
 
-// TestCanaryAtTheStartAndAlarmBehind: the session begins with the canary, and a tool that ran
-// without a verdict is in the log.
+// TestCanaryAtTheStartAndAlarmBehind checks that the log begins a session with the canary, and
+// records a tool that ran without a verdict.
 func TestCanaryAtTheStartAndAlarmBehind(t *testing.T) {
 	log := Log(t.TempDir())
 	g := newGuard(log, time.Now())

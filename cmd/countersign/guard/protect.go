@@ -17,11 +17,11 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/paths"
 )
 
-// The guard protects itself. From the engine's trace it knows which files a command writes,
-// moves, links, removes or changes the mode of, and compares their real paths with the agents'
-// settings, its own settings, state and program, and the folders that contain them.
+// The guard protects itself. The engine's trace lists the files that a command writes, moves,
+// links, removes or changes the mode of. The guard compares their real paths with the agents'
+// settings, with its own settings, state and program, and with the folders that contain them.
 
-// guardSettings are the files that contain a hook or an exception, by the end of their path. A
+// guardSettings lists the files that contain a hook or an exception, by the end of their path. A
 // command that writes or removes one can switch the guard off.
 var guardSettings = []string{
 	".claude/settings.json", ".claude/settings.local.json", "claude-code/managed-settings.json", "ClaudeCode/managed-settings.json",
@@ -32,7 +32,7 @@ var guardSettings = []string{
 	projectFile, ".config/countersign.json",
 }
 
-// guardFolders are the folders of these files.
+// guardFolders lists the folders of these files.
 var guardFolders = func() (out []string) {
 	for _, file := range guardSettings {
 		if dir := path.Dir(file); dir != "." && dir != ".config" && dir != ".github/hooks" && !slices.Contains(out, dir) {
@@ -42,16 +42,16 @@ var guardFolders = func() (out []string) {
 	return out
 }()
 
-// fence knows the protected paths of one session.
+// fence answers which paths are protected.
 type fence struct {
 	account Account
-	paths   func() *protected // computed at its first use, because many commands touch no file
+	paths   func() *protected // computed on first use, because many commands affect no file
 }
 
-// protected are absolute paths.
+// protected has the protected absolute paths.
 type protected struct {
 	files   []string
-	folders []string // with everything in them
+	folders []string // everything in these folders is protected
 }
 
 func newFence(a Account) fence {
@@ -75,7 +75,7 @@ func protectedBy(a Account) *protected {
 	add(&p.files, a.Machine, a.Program)
 	add(&p.folders, a.State())
 	add(&p.files, a.userFiles()...)
-	for _, folder := range filepath.SplitList(os.Getenv("PATH")) { // other names of the program; they only add protected paths
+	for _, folder := range filepath.SplitList(os.Getenv("PATH")) { // programs in PATH; the agent can set PATH, but this can only add protected paths
 		for _, name := range launch.Programs {
 			if path := filepath.Join(folder, name); files.Exists(path) {
 				add(&p.files, path)
@@ -90,12 +90,12 @@ func protectedBy(a Account) *protected {
 	return p
 }
 
-// holds reports whether a path is protected, as written or with its links resolved.
+// holds reports whether a path is protected, as written or after resolving links.
 func (f fence) holds(path string) bool {
 	if path == "" {
 		return false
 	}
-	parent := filepath.Join(files.Real(filepath.Dir(path)), filepath.Base(path)) // the link itself
+	parent := filepath.Join(files.Real(filepath.Dir(path)), filepath.Base(path)) // the path of the link itself
 	for _, p := range []string{filepath.Clean(path), parent, files.Real(path)} {
 		if slices.ContainsFunc(f.paths().files, func(file string) bool { return strings.EqualFold(file, p) }) ||
 			slices.ContainsFunc(f.paths().folders, func(folder string) bool { return below(p, folder) }) || endsLikeSettings(p) {
@@ -105,19 +105,19 @@ func (f fence) holds(path string) bool {
 	return f.sameFile(path)
 }
 
-// below reports whether a path is a folder or in it, by comparing the names.
+// below reports whether a path is folder or below it. It compares the texts only.
 func below(path, folder string) bool {
 	return path == folder || strings.HasPrefix(path, strings.TrimSuffix(folder, "/")+"/")
 }
 
-// endsLikeSettings ignores the case of names, because some file systems do.
+// endsLikeSettings reports whether a path ends like one of guardSettings. It ignores case, as some
+// file systems do.
 func endsLikeSettings(path string) bool {
 	low := "/" + strings.ToLower(strings.TrimPrefix(filepath.ToSlash(path), "/"))
 	return slices.ContainsFunc(guardSettings, func(s string) bool { return strings.HasSuffix(low, "/"+strings.ToLower(s)) })
 }
 
-// sameFile reports whether a path is another name of a protected file: a hard link or a mounted
-// folder.
+// sameFile reports whether a path is another path of a protected file, by a hard link or a mount.
 func (f fence) sameFile(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil || info.IsDir() {
@@ -129,7 +129,7 @@ func (f fence) sameFile(path string) bool {
 	})
 }
 
-// above reports whether a folder contains a protected path that exists.
+// above reports whether a folder contains an existing protected path.
 func (f fence) above(path string) bool {
 	if path == "" {
 		return false
@@ -139,18 +139,18 @@ func (f fence) above(path string) bool {
 			return true
 		}
 	}
-	// A project's own settings can be below the folder.
+	// The folder may contain a project's settings.
 	return slices.ContainsFunc(guardSettings, func(s string) bool { return files.Exists(filepath.Join(path, s)) })
 }
 
-// settingsFolder reports whether a folder has a name of a folder with agents' settings.
+// settingsFolder reports whether a path ends like one of guardFolders.
 func settingsFolder(path string) bool {
 	low := strings.ToLower(filepath.ToSlash(path))
 	return slices.ContainsFunc(guardFolders, func(s string) bool { return strings.HasSuffix(low, "/"+strings.ToLower(s)) })
 }
 
-// matches reports whether a pattern with * ? or [ matches a protected path or, for a program
-// that works on trees, a folder that contains one.
+// matches reports whether a pattern with *, ? or [ matches a protected path. If tree is set, it
+// also matches a folder that contains one.
 func (f fence) matches(pattern string, tree bool) bool {
 	parts := strings.Split(strings.Trim(pattern, "/"), "/")
 	hit := func(file string) bool {
@@ -172,20 +172,20 @@ func (f fence) matches(pattern string, tree bool) bool {
 	return slices.ContainsFunc(hits[:min(len(hits), 256)], func(h string) bool { return f.holds(h) || tree && f.above(h) })
 }
 
-// Programs by what they do with the files they are given.
+// Programs, by what they do with the files in their arguments.
 var (
-	// treePrograms remove or move folders with their contents, or change who may use them.
+	// treePrograms remove or move folders with their contents, or change their permissions.
 	treePrograms = []string{"rm", "rmdir", "unlink", "mv", "rename", "shred", "srm", "trash", "trash-put", "gio", "chmod", "chown", "chgrp", "chattr", "setfacl", "rimraf", "del-cli",
 		"mount", "umount", "rsync", "find", "fd", "ln", "robocopy", "rd", "rmdir", "del", "erase", "move", "ren", "icacls", "attrib", "takeown", "git"}
-	// copies write to their last operand, or to the folder of -t.
+	// copies write to their last operand, or to the folder of the option -t.
 	copies = []string{"cp", "install", "rsync", "scp", "ditto", "gcp", "ginstall", "copy", "xcopy", "robocopy"}
-	// makes are programs whose words name new files, or files that they only read.
+	// makes do not change existing files: their arguments name new files, or files to read.
 	makes = []string{"mkdir", "md", "echo", "printf", "test", "[", "[[", "code", "cursor", "open", "xdg-open", "less", "more", "bat"}
-	// keepsFiles are commands of Git that do not change the files they name.
+	// keepsFiles are Git commands that do not change the files in their arguments.
 	keepsFiles = []string{"add", "stage", "commit", "diff", "log", "show", "status", "blame", "annotate", "grep", "ls-files", "ls-tree", "check-ignore", "shortlog", "push", "fetch", "tag", "branch", "remote", "describe", "rev-parse", "cat-file", "difftool", "notes"}
 )
 
-// touches reports whether a call changes something that is protected.
+// touches reports whether a call changes a protected file or folder.
 func (f fence) touches(u *actionrisk.Use, cwd string) bool {
 	if u.Proven || u.Remote || u.Carries && u.Program != "find" || slices.Contains(makes, u.Program) || len(u.Words) == 0 {
 		return false
@@ -208,7 +208,7 @@ func (f fence) touches(u *actionrisk.Use, cwd string) bool {
 	}
 	for i, w := range words {
 		if slices.Contains(moved, f.account.pathOf(folder, w.Text)) && i > 0 && slices.Contains(movesTo, words[i-1].Text) {
-			continue // the folder in which the program works
+			continue // the word only sets the working folder
 		}
 		if slices.ContainsFunc(spellings(w), func(name act.Word) bool { return f.touched(name, last, tree) }) {
 			return true
@@ -217,7 +217,7 @@ func (f fence) touches(u *actionrisk.Use, cwd string) bool {
 	return false
 }
 
-// keepsWords reports whether a command of Git leaves the files that it names unchanged.
+// keepsWords reports whether a Git command leaves the files in its arguments unchanged.
 func keepsWords(u *actionrisk.Use) bool {
 	for i := 1; i < len(u.Words); i++ {
 		switch w := u.Words[i].Text; {
@@ -231,8 +231,8 @@ func keepsWords(u *actionrisk.Use) bool {
 	return false
 }
 
-// modeKeeps reports whether chmod leaves the owner the right to read and write, and to enter a
-// folder.
+// modeKeeps reports whether a chmod call leaves the owner the permissions to read and write files
+// and to enter folders.
 func modeKeeps(u *actionrisk.Use) bool {
 	if u.Program != "chmod" {
 		return false
@@ -253,8 +253,8 @@ func modeKeeps(u *actionrisk.Use) bool {
 	return false
 }
 
-// spellings returns the paths that a word may contain: the word itself, the part after "=", and
-// the part after the letter of a short option.
+// spellings returns the possible paths in a word: the word itself, also with a variable of the
+// environment replaced, and the parts after "=" and after a short option.
 func spellings(w act.Word) (out []act.Word) {
 	if u := fromEnvironment(w); u.Text != "" {
 		out = append(out, u)
@@ -270,8 +270,9 @@ func spellings(w act.Word) (out []act.Word) {
 	return out
 }
 
-// fromEnvironment replaces the one unknown part of a word by the value of a variable of the
-// agent's environment. The result is an additional spelling, not a replacement.
+// fromEnvironment replaces the unknown part of a word by the value of its variable in the guard's
+// environment. It returns the empty word if there is no such value. The agent's value may differ,
+// so the caller must use the word itself, too.
 func fromEnvironment(w act.Word) act.Word {
 	value := os.Getenv(w.Var)
 	if w.Var == "" || value == "" || strings.Count(w.Text, hole) != 1 {
@@ -281,14 +282,14 @@ func fromEnvironment(w act.Word) act.Word {
 	return w
 }
 
-// touched reports whether a word names something protected or, for a program that works on
-// trees, a folder that contains it.
+// touched reports whether a word names a protected path. If tree is set, it also reports a folder
+// that contains one.
 func (f fence) touched(w act.Word, folder string, tree bool) bool {
 	name := strings.TrimSuffix(w.Text, "/")
 	if name == "" {
 		return false
 	}
-	if w.At < 0 && slices.Contains(launch.Programs, name) { // the output of which(1) and command -v
+	if w.At < 0 && slices.Contains(launch.Programs, name) { // a word computed by which(1) or command -v
 		return true
 	}
 	if strings.Contains(name, hole) {
@@ -301,20 +302,19 @@ func (f fence) touched(w act.Word, folder string, tree bool) bool {
 	return f.holds(path) || tree && f.above(path) && !f.worksIn(path, folder)
 }
 
-// worksIn reports whether a folder is the agent's working folder or contains it. The rules
-// judge its removal; that it also contains a project's settings adds nothing.
+// worksIn reports whether a path is the agent's working folder or contains it. Other rules judge
+// the removal of such a folder, so it does not matter here that it contains a project's settings.
 func (f fence) worksIn(path, folder string) bool {
 	return below(folder, path) && !settingsFolder(path) && !below(f.account.Program, path) && !below(f.account.State(), path)
 }
 
-// unknownNamesSettings reports whether the known end of a partly unknown path names a settings
-// file.
+// unknownNamesSettings reports whether a partly unknown path ends like a settings file.
 func unknownNamesSettings(name string) bool {
 	rest := name[strings.LastIndex(name, hole)+1:]
 	return strings.Count(rest, "/") >= 1 && endsLikeSettings(rest)
 }
 
-// copiesTo reports whether a copy overwrites something protected.
+// copiesTo reports whether a copy overwrites a protected file.
 func (f fence) copiesTo(u *actionrisk.Use, folder string) bool {
 	var operands []act.Word
 	var to []act.Word
@@ -351,7 +351,8 @@ func (f fence) copiesTo(u *actionrisk.Use, folder string) bool {
 	return false
 }
 
-// carriesSettings reports whether a folder with agents' settings is copied over another one.
+// carriesSettings reports whether a copy of a folder overwrites agents' settings in another
+// folder.
 func (f fence) carriesSettings(u *actionrisk.Use, from, to act.Word, folder string) bool {
 	if !from.Known() || !to.Known() {
 		return false
@@ -363,8 +364,8 @@ func (f fence) carriesSettings(u *actionrisk.Use, from, to act.Word, folder stri
 	return settingsFolder(source) && (settingsFolder(target) || f.above(target))
 }
 
-// pours reports whether the contents of a folder are copied into a folder of settings, or
-// contain settings and are copied into another folder.
+// pours reports whether the contents of a folder are copied into a folder with settings, or
+// include settings that overwrite protected ones.
 func (f fence) pours(u *actionrisk.Use, from, source, target string) bool {
 	if source == "" || target == "" {
 		return false
@@ -385,19 +386,19 @@ func (f fence) pours(u *actionrisk.Use, from, source, target string) bool {
 	})
 }
 
-// guardNamed matches the name of such a file in text that the engine cannot read completely: a
-// program in another language, or a partly unknown word.
+// guardNamed matches the name of a settings or state file in a text that the engine does not parse
+// completely: a program in another language, or a partly unknown word.
 var guardNamed = pattern.Lazy(`(?i)\.(?:claude|gemini|qwen)` + betweenNames + `settings(?:\.local)?\.json|\.codex` + betweenNames + `(?:hooks\.json|config\.toml)|\.cursor` + betweenNames + `hooks\.json|\.countersign\.json|etc/countersign\.json|\.config/countersign\.json|countersign/(?:gate\.(?:log|head|key|pushed)|trust\.json|allowed\.json|blocked\.json)`)
 
-// betweenNames matches the separator of two names of a path, also if each name is a string of
-// its own: ".claude", "settings.json".
+// betweenNames matches what separates two names of a path, even if each name is a separate string,
+// as in ".claude", "settings.json".
 const betweenNames = `(?:[/\\]+|['"]\s*[,/+]\s*['"][/\\]*)`
 
 // asksForProgram matches a command that prints the path of the guard's program.
 var asksForProgram = pattern.Lazy(`\b(?:which|whence|whereis|command\s+-v|type\s+-\w*[pP]\w*|readlink)\b[^;|&)\n]*\bcountersign`)
 
-// switchesOff reports whether a call is a command of an agent or of the guard that switches
-// hooks off without naming a file.
+// switchesOff reports whether a call is a command of an agent or of the guard that switches hooks
+// off without naming a file.
 func switchesOff(u *actionrisk.Use) bool {
 	text := launch.Words(u)
 	return u.Program == "codex" && strings.Contains(text, " features disable ") && strings.Contains(text, "hooks") ||
@@ -409,8 +410,9 @@ func isOwn(u *actionrisk.Use) bool {
 	return slices.Contains(launch.Programs, strings.TrimSuffix(u.Program, ".exe")) || strings.Contains(launch.Words(u), " gate ")
 }
 
-// consents reports whether a call consents in the user's place: gate allow, gate trust. A copy
-// of the program under another name is recognized by these words.
+// consents reports whether a call gives consent in the user's place ("gate allow" or "gate
+// trust"). It compares these words only, so it also recognizes a copy of the program under another
+// name.
 func consents(u *actionrisk.Use) bool {
 	for i := 0; i+1 < len(u.Words); i++ {
 		verb := u.Words[i+1].Text
@@ -423,17 +425,17 @@ func consents(u *actionrisk.Use) bool {
 
 func isHelp(w act.Word) bool { return w.Text == "--help" || w.Text == "-h" || w.Text == "--help-all" }
 
-// speaks reports whether the word at a position is only printed, searched for, or passed to the
-// gate as a command to judge.
+// speaks reports whether the words from at on are only printed or searched for, or are a command
+// that the gate judges.
 func speaks(u *actionrisk.Use, at int) bool {
 	return u.Proven || u.Carries || slices.Contains(makes, u.Program) || u.Program == "git" || u.Program == "gh" ||
 		at > 0 && isOwn(u) && slices.ContainsFunc(u.Words[:at], func(w act.Word) bool { return w.Text == "gate" })
 }
 
-// consentText matches the same in a program in another language.
+// consentText matches code in another language that gives consent.
 var consentText = pattern.Lazy(`countersign[^\n;|&]*\bgate\b['", ()\[\]]+(?:allow|trust)\b|['"]gate['"]\s*,\s*['"](?:allow|trust)['"]`)
 
-// ownRule is a rule that protects the guard itself and has no exceptions.
+// ownRule is a rule that protects the guard itself. It has no exceptions.
 type ownRule struct {
 	level              actionrisk.Level
 	id, title, instead string
@@ -448,7 +450,7 @@ var (
 	ruleLaunch   = ownRule{actionrisk.High, "hook.unguarded-agent", "Starts a coding agent without its guard or without approvals", "let the user start it"}
 )
 
-// ownRules returns the guard's own rules that match the trace of a command.
+// ownRules returns the rules of the guard itself that a command matches.
 func (f fence) ownRules(trace actionrisk.Trace, command, cwd string) (out []ownRule) {
 	add := func(r ownRule, holds bool) {
 		if holds && !slices.Contains(out, r) {
@@ -483,8 +485,8 @@ func (f fence) ownRules(trace actionrisk.Trace, command, cwd string) (out []ownR
 	return out
 }
 
-// programText reports whether a language can write files without starting a program that the
-// engine sees.
+// programText reports whether code in a language can write files without starting a program, which
+// the trace would show.
 func programText(language string) bool {
 	switch language {
 	case "sql", "mongo", "redis", "manifest", "settings", "scripts", "make", "just", "shell", "any", "body":

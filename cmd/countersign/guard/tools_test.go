@@ -11,12 +11,12 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// toolEvent is Claude Code's event before a tool.
+// toolEvent returns Claude Code's event before it runs a tool.
 func (m *machine) toolEvent(tool, input string) []byte {
 	return fmt.Appendf(nil, `{"hook_event_name":"PreToolUse","permission_mode":"default","session_id":"s","cwd":%q,"tool_name":%q,"tool_input":%s}`, m.web, tool, input)
 }
 
-// A file tool gets the same verdict as the shell command with the same effect.
+// A tool that writes a file gets the same verdict as a shell command with the same effect.
 func TestToolsAreJudgedByWhatTheyWrite(t *testing.T) {
 	m := newMachine(t)
 	m.write(filepath.Join(m.web, "package.json"), `{"scripts":{"test":"jest"}}`)
@@ -72,8 +72,8 @@ func TestToolsAreJudgedByWhatTheyWrite(t *testing.T) {
 	}
 }
 
-// Every tool that reads or searches is subject to the rules about reading secrets; listing
-// names is not.
+// The rules about reading secrets apply to all tools that read or search files, but not to tools
+// that list names.
 func TestToolsThatReadAndSearch(t *testing.T) {
 	m := newMachine(t)
 	for input, stopped := range map[string]bool{
@@ -139,7 +139,7 @@ func TestScriptsAreReadWhenTheyRun(t *testing.T) {
 	}
 }
 
-// Files that a Makefile or a justfile includes are judged as a part of it.
+// Files that a Makefile or a justfile includes are judged as part of it.
 func TestIncludedFilesAreRead(t *testing.T) {
 	m := newMachine(t)
 	for name, text := range map[string]string{
@@ -155,8 +155,8 @@ func TestIncludedFilesAreRead(t *testing.T) {
 	}
 }
 
-// Before Claude Code asks a person, the guard denies critical actions and leaves all others to
-// the person.
+// When Claude Code is about to ask the user for a permission, the guard denies critical actions
+// and leaves all others to the user.
 func TestPermissionRequest(t *testing.T) {
 	m := newMachine(t)
 	for command, want := range map[string]string{"rm -rf /": `"decision":{"behavior":"deny"`, "git reset --hard": "{}", "ls": "{}"} {
@@ -167,7 +167,7 @@ func TestPermissionRequest(t *testing.T) {
 	}
 }
 
-// An event of an agent that was not tested is answered in that agent's format.
+// Events of agents that were not tested with the guard are answered in their documented format.
 func TestAgentsWithWordsOfTheirOwn(t *testing.T) {
 	m := newMachine(t)
 	for agent, c := range map[agents.Agent]struct{ event, denied string }{

@@ -19,16 +19,16 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/files"
 )
 
-// trusted is a project's settings file that the user trusted: its bytes, in one repository with
-// all of its worktrees. A changed text must be trusted again.
+// trusted is a project's settings file that the user has trusted: its bytes, at a path in one
+// repository, in all worktrees. If the text changes, the user must trust it again.
 type trusted struct {
 	SHA256     string `json:"sha256"`
-	Repository string `json:"repository"` // Git's common folder, or the folder of the file if there is no repository
-	Below      string `json:"below"`      // the folder of the file in the repository
+	Repository string `json:"repository"` // Git's common folder; without a repository, the folder of the file
+	Below      string `json:"below"`      // path of the file's folder relative to the top of the worktree
 	At         string `json:"at"`
 }
 
-// Limits of files that are read before a verdict.
+// Limits, in bytes, of files that are read before a verdict.
 const (
 	maxSettings = 64 << 10 // one settings file
 	maxTrusted  = 1 << 20  // the list of trusted files
@@ -36,8 +36,8 @@ const (
 
 func (a Account) trustFile() string { return inState(a, "trust.json") }
 
-// allowedFile holds the exceptions that end by themselves: one-time exceptions and those of a
-// session.
+// allowedFile returns the file with the exceptions that end by themselves: one-time exceptions and
+// those of a session.
 func (a Account) allowedFile() string { return inState(a, "allowed.json") }
 
 func inState(a Account, name string) string {
@@ -47,7 +47,7 @@ func inState(a Account, name string) string {
 	return filepath.Join(a.State(), name)
 }
 
-// identity returns the identity under which a project's file is trusted.
+// identity returns the entry under which this text of a project's file would be trusted.
 func identity(folder string, text []byte) trusted {
 	sum := sha256.Sum256(text)
 	folder = files.Real(folder)
@@ -62,7 +62,7 @@ func identity(folder string, text []byte) trusted {
 	return trusted{SHA256: hex.EncodeToString(sum[:]), Repository: repository, Below: below}
 }
 
-// trusts reports whether the user trusted this text in this folder.
+// trusts reports whether the user has trusted this text of the project's file in this folder.
 func (a Account) trusts(folder string, text []byte) bool {
 	file := a.trustFile()
 	list, err := readTrusted(file)
@@ -84,8 +84,8 @@ func readTrusted(file string) (list []trusted, err error) {
 	return list, err
 }
 
-// ProjectFile returns the nearest project's file at or above a folder, its text, and what it
-// requests.
+// ProjectFile returns the nearest project's settings file in a folder or its parents, its text,
+// and what it would relax.
 func (a Account) ProjectFile(folder string) (file string, text []byte, asks string, err error) {
 	for _, at := range upFrom(folder) {
 		file = filepath.Join(at, projectFile)
@@ -106,7 +106,7 @@ func (a Account) ProjectFile(folder string) (file string, text []byte, asks stri
 	return "", nil, "", errors.New("there is no " + projectFile + " here or above")
 }
 
-// Trust stores that the user trusts this text of a project's file.
+// Trust records that the user trusts this text of a project's file.
 func (a Account) Trust(file string, text []byte, now time.Time) error {
 	if a.trustFile() == "" {
 		return errors.New("the user database has no home folder for this user")
@@ -128,9 +128,9 @@ func (a Account) Trust(file string, text []byte, now time.Time) error {
 	return files.Replace(a.trustFile(), append(whole, '\n'))
 }
 
-// repositoryOf returns the top folder of the worktree that a folder is in, and Git's common
-// folder, which all worktrees of a repository share. Both are "" outside of a repository. A
-// .git file is believed only if the repository that it names knows this worktree.
+// repositoryOf returns the top folder of the worktree that contains a folder, and Git's common
+// folder, which all worktrees of a repository share. Both are "" if there is no repository. A .git
+// file is accepted only if the repository that it names lists this worktree.
 func repositoryOf(folder string) (top, common string) {
 	for at := range slices.Values(upFrom(folder)) {
 		path := filepath.Join(at, ".git")
@@ -154,7 +154,7 @@ func repositoryOf(folder string) (top, common string) {
 		back, err := files.ReadRegular(filepath.Join(dir, "gitdir"), 4096)
 		shared, err2 := files.ReadRegular(filepath.Join(dir, "commondir"), 4096)
 		if err != nil || err2 != nil || files.Real(strings.TrimSpace(string(back))) != files.Real(path) {
-			return at, path // a submodule, or a forged .git file
+			return at, path // a submodule, or a false .git file
 		}
 		to := strings.TrimSpace(string(shared))
 		if !filepath.IsAbs(to) {
@@ -165,7 +165,7 @@ func repositoryOf(folder string) (top, common string) {
 	return "", ""
 }
 
-// sameRepository reports whether two folders are in the same repository, or both in none.
+// sameRepository reports whether two folders are in the same repository, or both in no repository.
 func sameRepository(a, b string) bool {
 	_, one := repositoryOf(files.Real(a))
 	_, other := repositoryOf(files.Real(b))

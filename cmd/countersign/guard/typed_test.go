@@ -6,8 +6,8 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/guard/agents"
 )
 
-// A command that starts an agent without the user's settings, or so that it asks nobody, is
-// asked about.
+// The guard asks about a command that starts an agent without the user's settings, or in a mode in
+// which the agent asks nobody.
 func TestProtectFurtherLaunches(t *testing.T) {
 	m := newGuarded(t)
 	for _, command := range []string{
@@ -100,7 +100,7 @@ func TestProtectFurtherLaunches(t *testing.T) {
 	}
 }
 
-// A tool call that starts an agent is judged like the command that does so.
+// A tool call that starts an agent gets the same verdict as a command that does so.
 func TestProtectAgentTools(t *testing.T) {
 	m := newGuarded(t)
 	for input, stopped := range map[string]bool{
@@ -116,7 +116,8 @@ func TestProtectAgentTools(t *testing.T) {
 	}
 }
 
-// A command that types an answer into another terminal or window could give a person's consent.
+// The guard asks about a command that types an answer into another terminal or window, because
+// that could give the user's consent.
 func TestProtectTypedAnswers(t *testing.T) {
 	m := newGuarded(t)
 	for _, command := range []string{

@@ -1,4 +1,4 @@
-// Package logs creates the logger of our programs.
+// Package logs creates the logger of the programs countersign and fanout.
 package logs
 
 import (
@@ -8,7 +8,8 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/screen"
 )
 
-// New returns a logger to stderr: text for a person at a terminal, JSON for machines.
+// New returns a logger to standard error. It writes text if that is a terminal, and JSON
+// otherwise.
 func New(level slog.Level) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level, ReplaceAttr: withUnit}
 	if screen.IsTerminal(os.Stderr) {
@@ -17,8 +18,8 @@ func New(level slog.Level) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(os.Stderr, options))
 }
 
-// withUnit writes a duration with its unit, such as 1.5s. The JSON handler would write a
-// number of nanoseconds, which readers take for seconds or milliseconds.
+// withUnit writes a duration with its unit, such as 1.5s. The JSON handler would write a number of
+// nanoseconds, which readers could mistake for seconds or milliseconds.
 func withUnit(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.StringValue(a.Value.Duration().String())

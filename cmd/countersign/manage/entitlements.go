@@ -11,22 +11,21 @@ import (
 	"github.com/countersign/countersign/commands/store"
 )
 
-// Entitlements shows and changes customers' access to products. The ledger records the actor as
-// "operator".
+// Entitlements shows and changes customers' access to products. Events have the actor "operator".
 type Entitlements struct {
 	List   entitlementsListCmd   `cmd:"" help:"List a customer's access to products, in every state."`
 	Grant  entitlementsGrantCmd  `cmd:"" help:"Grant a customer access to a product, also after a revocation."`
 	Revoke entitlementsRevokeCmd `cmd:"" help:"Revoke a customer's access to a product, however it was acquired, until it is granted again."`
 }
 
-// ofCustomer selects a customer by id or by e-mail address.
+// ofCustomer has the arguments that select a customer, by id or e-mail address.
 type ofCustomer struct {
 	Customer string `help:"Id of the customer." xor:"who" required:"" placeholder:"ID"`
 	Email    string `help:"E-mail address of the customer." xor:"who" required:""`
 	setting.Ledger
 }
 
-// open returns the node and the customer's id.
+// open opens the ledger and returns it with the customer's id.
 func (c *ofCustomer) open(ctx context.Context) (*node.Node, string, error) {
 	n, err := node.Open(ctx, &c.Ledger)
 	if err != nil || c.Customer != "" {
@@ -40,7 +39,7 @@ func (c *ofCustomer) open(ctx context.Context) (*node.Node, string, error) {
 	return n, id, nil
 }
 
-// listedEntitlements is a customer with the entitlements.
+// listedEntitlements is the result of entitlements list.
 type listedEntitlements struct {
 	CustomerID   string              `json:"customerId"`
 	Entitlements []store.Entitlement `json:"entitlements"`
@@ -60,7 +59,7 @@ func entitlementRows(o *screen.Output, list ...store.Entitlement) string {
 
 type entitlementsListCmd struct{ ofCustomer }
 
-// Run prints one line per product.
+// Run prints a line for each product.
 func (c *entitlementsListCmd) Run(ctx context.Context, o *screen.Output) error {
 	n, id, err := c.open(ctx)
 	if err != nil {
@@ -81,7 +80,7 @@ type entitlementsGrantCmd struct {
 	ofCustomer
 }
 
-// Run prints the new state of the access.
+// Run grants the access and prints its new state.
 func (c *entitlementsGrantCmd) Run(ctx context.Context, o *screen.Output) error {
 	until, err := parseUntil(c.Until)
 	if err != nil {
@@ -99,7 +98,8 @@ func (c *entitlementsGrantCmd) Run(ctx context.Context, o *screen.Output) error 
 	return o.Result(e, entitlementRows(o, e))
 }
 
-// parseUntil reads a day (its start in UTC) or a time. Empty text is the zero time.
+// parseUntil parses a time, or a day, which means its beginning in UTC. It returns the zero time
+// for an empty text.
 func parseUntil(text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -118,7 +118,7 @@ type entitlementsRevokeCmd struct {
 	ofCustomer
 }
 
-// Run prints the new state of the access.
+// Run revokes the access and prints its new state.
 func (c *entitlementsRevokeCmd) Run(ctx context.Context, o *screen.Output) error {
 	n, id, err := c.open(ctx)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Key issues and revokes API keys.
+// Key has the commands that issue and revoke API keys.
 type Key struct {
 	Issue  keyIssueCmd  `cmd:"" help:"Issue a free key. It is shown once."`
 	Revoke keyRevokeCmd `cmd:"" help:"Revoke a key, or an agent with all its tokens, at once."`
@@ -22,7 +22,7 @@ type keyIssueCmd struct {
 	setting.Ledger
 }
 
-// Run prints the key.
+// Run issues a key and prints it.
 func (c *keyIssueCmd) Run(ctx context.Context, o *screen.Output) error {
 	c.Begins = true
 	n, err := node.Open(ctx, &c.Ledger)
@@ -45,7 +45,7 @@ type keyRevokeCmd struct {
 	setting.Ledger
 }
 
-// Run revokes the key or the agent.
+// Run revokes an API key, or an agent with all its tokens.
 func (c *keyRevokeCmd) Run(ctx context.Context, o *screen.Output) error {
 	n, err := node.Open(ctx, &c.Ledger)
 	if err != nil {

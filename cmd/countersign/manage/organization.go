@@ -12,13 +12,13 @@ import (
 	"github.com/countersign/countersign/commands/organizations"
 )
 
-// ofOrganization selects an organization for a command.
+// ofOrganization has the flag that selects the organization of a command.
 type ofOrganization struct {
 	Org string `help:"Id or name of the organization. Default: the one set by org use, or the only one." env:"COUNTERSIGN_ORG" placeholder:"ORG"`
 	setting.Ledger
 }
 
-// asOperator runs a step for the organization, with the operator as the actor.
+// asOperator opens the ledger and calls step with the organization's operator as the principal.
 func (c *ofOrganization) asOperator(ctx context.Context, step func(*commands.App, organizations.Principal) error) error {
 	n, err := node.Open(ctx, &c.Ledger)
 	if err != nil {
@@ -36,15 +36,15 @@ func (c *ofOrganization) asOperator(ctx context.Context, step func(*commands.App
 	return step(n.App, p)
 }
 
-// orgUseCmd sets the default organization of this user.
+// orgUseCmd sets the user's default organization.
 type orgUseCmd struct {
 	Named  string `arg:"" optional:"" name:"organization" help:"Id or name of the organization."`
 	Forget bool   `help:"Remove the default."`
 	setting.Ledger
 }
 
-// Run writes the default into the user's configuration folder, by the ledger's name, because
-// the id is meaningless on another ledger.
+// Run stores the default in the user's configuration folder under the ledger's name, because an
+// organization's id is valid for one ledger only.
 func (c *orgUseCmd) Run(ctx context.Context, o *screen.Output) error {
 	if (c.Named == "") != c.Forget {
 		return errors.New("name an organization, or give --forget")

@@ -1,5 +1,5 @@
-// Package manage has the commands for organizations, their policies and keys, and for money:
-// org, policy, webhooks, key, payments, refunds and entitlements.
+// Package manage implements the commands for organizations, policies, webhooks, keys, payments,
+// refunds and entitlements.
 package manage
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/countersign/countersign/commands/organizations"
 )
 
-// Org manages organizations. The ledger records the actor as "operator".
+// Org has the commands for organizations. Events have the actor "operator".
 type Org struct {
 	Create orgCreateCmd `cmd:"" help:"Create an organization with its first owner."`
 	Update orgUpdateCmd `cmd:"" help:"Rename an organization, change its plan, suspend, lapse or resume it."`
@@ -35,7 +35,7 @@ type orgCreateCmd struct {
 	setting.Ledger
 }
 
-// Run prints the organization.
+// Run creates an organization and prints its id.
 func (c *orgCreateCmd) Run(ctx context.Context, o *screen.Output) error {
 	c.Begins = true
 	n, err := node.Open(ctx, &c.Ledger)
@@ -61,7 +61,7 @@ type orgUpdateCmd struct {
 	ofOrganization
 }
 
-// Run prints the organization after the change.
+// Run changes the organization and prints it.
 func (c *orgUpdateCmd) Run(ctx context.Context, o *screen.Output) error {
 	n, err := node.Open(ctx, &c.ofOrganization.Ledger)
 	if err != nil {
@@ -80,7 +80,7 @@ func (c *orgUpdateCmd) Run(ctx context.Context, o *screen.Output) error {
 	return o.Result(org, organizationRows(o, org))
 }
 
-// organizationRows renders organizations as a table.
+// organizationRows returns organizations as a table.
 func organizationRows(o *screen.Output, list ...organizations.OrganizationInfo) string {
 	rows := screen.Table{Heads: []string{"organization", "plan", "state", "members", "name"}}
 	for _, org := range list {
@@ -91,7 +91,7 @@ func organizationRows(o *screen.Output, list ...organizations.OrganizationInfo) 
 
 type orgListCmd struct{ setting.Ledger }
 
-// Run prints one line per organization.
+// Run prints a line for each organization.
 func (c *orgListCmd) Run(ctx context.Context, o *screen.Output) error {
 	n, err := node.Open(ctx, &c.Ledger)
 	if err != nil {
@@ -110,7 +110,7 @@ type orgShowCmd struct {
 	ofOrganization
 }
 
-// shownOrganization is an organization with its members.
+// shownOrganization is the result of org show.
 type shownOrganization struct {
 	organizations.OrganizationInfo
 	MemberList []organizations.MemberInfo `json:"memberList"`
@@ -147,7 +147,7 @@ type memberAddCmd struct {
 	ofOrganization
 }
 
-// Run prints the member.
+// Run adds the member and prints it.
 func (c *memberAddCmd) Run(ctx context.Context, o *screen.Output) error {
 	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
 		m, err := app.AddMember(ctx, p, c.Email, c.Role)
@@ -189,7 +189,7 @@ type tokenIssueCmd struct {
 	ofOrganization
 }
 
-// Run prints the token.
+// Run issues the token and prints it.
 func (c *tokenIssueCmd) Run(ctx context.Context, o *screen.Output) error {
 	days, err := parseDays(c.Expires)
 	if err != nil {
@@ -205,7 +205,8 @@ func (c *tokenIssueCmd) Run(ctx context.Context, o *screen.Output) error {
 	})
 }
 
-// parseDays reads "90d", "90" or a duration of whole days. Empty text is 0.
+// parseDays parses a number of days: "90d", "90", or a duration of whole days. It returns 0 for an
+// empty text.
 func parseDays(text string) (int, error) {
 	if text == "" {
 		return 0, nil
@@ -225,7 +226,7 @@ func parseDays(text string) (int, error) {
 
 type tokenListCmd struct{ ofOrganization }
 
-// Run prints one line per token.
+// Run prints a line for each token.
 func (c *tokenListCmd) Run(ctx context.Context, o *screen.Output) error {
 	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
 		tokens, err := app.Tokens(ctx, p)

@@ -16,7 +16,7 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Payments shows payments over x402 and settles the open ones.
+// Payments has the commands that list and settle x402 payments.
 type Payments struct {
 	List      paymentsListCmd      `cmd:"" help:"List payments, the newest first."`
 	Show      paymentsShowCmd      `cmd:"" help:"Show the state of a payment."`
@@ -30,7 +30,7 @@ type paymentsListCmd struct {
 	setting.Ledger
 }
 
-// Run prints one line per payment.
+// Run prints a line for each payment.
 func (c *paymentsListCmd) Run(ctx context.Context, o *screen.Output) error {
 	list := func(p *projections.Projections) ([]projections.Payment, error) {
 		return p.Payments(ctx, c.State, c.Limit)
@@ -41,8 +41,8 @@ func (c *paymentsListCmd) Run(ctx context.Context, o *screen.Output) error {
 	})
 }
 
-// writePayments prints a list of payments, one row for each. What no read model holds, the
-// payer and the transaction, is read from each payment's stream.
+// writePayments prints a row for each payment that list returns. The read model has no payer and
+// no transaction, so they are read from each payment's stream.
 func writePayments(ctx context.Context, o *screen.Output, l *setting.Ledger, list func(*projections.Projections) ([]projections.Payment, error), heads []string, row func(projections.Payment) []string) error {
 	return node.WithReadModels(ctx, l, func(n *node.Node, p *projections.Projections) error {
 		found, err := list(p)
@@ -63,7 +63,7 @@ func writePayments(ctx context.Context, o *screen.Output, l *setting.Ledger, lis
 	})
 }
 
-// listedPayment is a payment with its time in the format of all other output.
+// listedPayment is a payment in the output of payments list.
 type listedPayment struct {
 	projections.Payment
 	ClaimedAt string `json:"claimedAt"`
@@ -102,7 +102,7 @@ type paymentsReconcileCmd struct {
 	setting.Ledger
 }
 
-// Run makes one attempt at each open payment and prints the result.
+// Run makes one attempt to settle each open payment, and prints the results.
 func (c *paymentsReconcileCmd) Run(ctx context.Context, o *screen.Output) error {
 	return node.WithReadModels(ctx, &c.Ledger, func(n *node.Node, p *projections.Projections) error {
 		s, err := c.X402.Open(ctx, &c.Ledger, true, n.Log)
@@ -137,7 +137,7 @@ func (c *paymentsReconcileCmd) Run(ctx context.Context, o *screen.Output) error 
 	})
 }
 
-// ReconcileAtOnce is the maximum number of payments in one run of reconcile.
+// ReconcileAtOnce is the number of payments that one run of reconcile handles.
 const ReconcileAtOnce = 1000
 
 type paymentsResolveCmd struct {
@@ -147,7 +147,7 @@ type paymentsResolveCmd struct {
 	setting.Ledger
 }
 
-// Run records the result.
+// Run records the result of a payment.
 func (c *paymentsResolveCmd) Run(ctx context.Context, o *screen.Output) error {
 	if err := checkTransaction("--settled", c.Settled); !c.Refused && err != nil {
 		return err
@@ -163,8 +163,8 @@ func (c *paymentsResolveCmd) Run(ctx context.Context, o *screen.Output) error {
 
 var transactionForm = regexp.MustCompile(`^0x[0-9a-fA-F]{64}$`)
 
-// checkTransaction refuses text that cannot be a transaction hash. The record cannot be changed
-// later, and an empty one would mean that the payment was refused.
+// checkTransaction refuses a text that is not a transaction hash. A recorded result cannot be
+// changed, and an empty transaction would mean that the payment was refused.
 func checkTransaction(flag, transaction string) error {
 	if !transactionForm.MatchString(transaction) {
 		return errors.New(flag + " must be a transaction hash: 0x and 64 hex digits")

@@ -17,7 +17,7 @@ import (
 	"github.com/countersign/countersign/policy/assurance"
 )
 
-// Policy manages the policy of an organization.
+// Policy has the commands for the policy of an organization.
 type Policy struct {
 	Init     policyInitCmd     `cmd:"" help:"Write a starter policy: for purchases, for tools, or strict."`
 	Lint     policyLintCmd     `cmd:"" help:"Check a policy, without a network. Exit code 1: the policy is refused."`
@@ -44,7 +44,7 @@ type linted struct {
 	Warnings   []policy.Finding `json:"warnings"`
 }
 
-// Run prints what is refused and what a reader should know.
+// Run checks a policy and prints errors, warnings and remarks.
 func (c *policyLintCmd) Run(o *screen.Output) error {
 	text, err := files.ReadInput(c.File)
 	if err != nil {
@@ -69,7 +69,7 @@ type policyDraftCmd struct {
 	ofOrganization
 }
 
-// Run prints the draft's id.
+// Run stores the draft and prints its id.
 func (c *policyDraftCmd) Run(ctx context.Context, o *screen.Output) error {
 	text, err := files.ReadInput(c.File)
 	if err != nil {
@@ -85,13 +85,13 @@ func (c *policyDraftCmd) Run(ctx context.Context, o *screen.Output) error {
 	})
 }
 
-// policyOrDraft is a policy in a file, or a draft that the ledger has.
+// policyOrDraft selects a policy in a file, or a stored draft by its id.
 type policyOrDraft struct {
 	File  string `help:"The policy as JSON, without a version; - for standard input." xor:"what" required:""`
 	Draft string `help:"Id of a draft." xor:"what" required:"" placeholder:"ID"`
 }
 
-// read returns the text of the file; nil for a draft.
+// read returns the text of the file, or nil for a stored draft.
 func (c policyOrDraft) read() ([]byte, error) {
 	if c.Draft != "" {
 		return nil, nil
@@ -105,8 +105,8 @@ type policyActivateCmd struct {
 	ofOrganization
 }
 
-// Run drafts and activates a file in one append, or activates a draft, and prints the new
-// active version.
+// Run activates a policy and prints its version. A policy in a file is drafted and activated in
+// one append.
 func (c *policyActivateCmd) Run(ctx context.Context, o *screen.Output) error {
 	text, err := c.read()
 	if err != nil {
@@ -122,7 +122,7 @@ func (c *policyActivateCmd) Run(ctx context.Context, o *screen.Output) error {
 	})
 }
 
-// writeActivation prints the version that a command has activated.
+// writeActivation prints the activated version.
 func writeActivation(o *screen.Output, v decisions.Activation, err error) error {
 	if err != nil {
 		return err
@@ -147,7 +147,7 @@ func describeActivation(v decisions.Activation) string {
 
 type policyShowCmd struct{ ofOrganization }
 
-// Run prints every version, every draft that is not activated, and the active policy.
+// Run prints all versions, all drafts that were not activated, and the active policy.
 func (c *policyShowCmd) Run(ctx context.Context, o *screen.Output) error {
 	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
 		drafts, activations, err := app.Policies(ctx, p)
@@ -182,7 +182,7 @@ type policyFreezeCmd struct {
 	ofOrganization
 }
 
-// Run prints the version that allows nothing.
+// Run activates the emergency stop and prints its version.
 func (c *policyFreezeCmd) Run(ctx context.Context, o *screen.Output) error {
 	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
 		v, err := app.FreezePolicy(ctx, p, c.Reason)
@@ -195,7 +195,7 @@ type policyPreviewCmd struct {
 	ofOrganization
 }
 
-// Run prints each decision that the policy would change.
+// Run prints each decision that would be different under the policy.
 func (c *policyPreviewCmd) Run(ctx context.Context, o *screen.Output) error {
 	text, err := c.read()
 	if err != nil {
@@ -237,7 +237,7 @@ type policyExplainCmd struct {
 	ofOrganization
 }
 
-// Run prints every rule. Exit code 1: the decision cannot be reproduced.
+// Run prints the result of each rule. The exit code is 1 if the decision cannot be reproduced.
 func (c *policyExplainCmd) Run(ctx context.Context, o *screen.Output) error {
 	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
 		x, err := app.ExplainDecision(ctx, p, c.Decision)

@@ -32,7 +32,7 @@ type policyInitCmd struct {
 
 // Run writes the starter policy.
 func (c *policyInitCmd) Run(o *screen.Output) error {
-	text, _ := assurance.Starter{Name: c.For}.Text() // the values of the flag are the names of the starters
+	text, _ := assurance.Starter{Name: c.For}.Text() // no error: the parser accepts only names of starters
 	head, err := jsontext.AppendQuote([]byte("{\n  \"$schema\": "), strings.TrimSuffix(c.BaseURL, "/")+decisions.PolicySchemaPath)
 	if err != nil {
 		return errors.New("--base-url must be UTF-8")
@@ -58,7 +58,7 @@ type policySchemaCmd struct {
 	BaseURL string `help:"URL of the service that publishes the schema." env:"BASE_URL" name:"base-url" default:"http://127.0.0.1:8080" placeholder:"URL"`
 }
 
-// Run prints the schema, as the service publishes it.
+// Run prints the JSON Schema that the service publishes.
 func (c *policySchemaCmd) Run(o *screen.Output) error {
 	text, err := decisions.PolicySchema(strings.TrimSuffix(c.BaseURL, "/"))
 	if err != nil {
@@ -76,13 +76,13 @@ type policyDiffCmd struct {
 
 // policyDiff is the difference between two policies.
 type policyDiff struct {
-	Before  string           `json:"before"` // a file, or the active version
+	Before  string           `json:"before"` // name of the file, or "version N"
 	After   string           `json:"after"`
 	Changed []string         `json:"changed"` // names of the members that differ
 	Lines   []words.DiffLine `json:"-"`
 }
 
-// Run prints what the file would change. Exit code 1: the policies differ.
+// Run prints what the file would change. The exit code is 1 if the policies differ.
 func (c *policyDiffCmd) Run(ctx context.Context, o *screen.Output) error {
 	after, err := lintFile(c.File)
 	if err != nil {
@@ -100,7 +100,7 @@ func (c *policyDiffCmd) Run(ctx context.Context, o *screen.Output) error {
 }
 
 // before returns the policy to compare with: the other file, or the active policy, or an empty
-// one if none is active.
+// policy if none is active.
 func (c *policyDiffCmd) before(ctx context.Context) (name string, canonical []byte, err error) {
 	if c.Other != "" {
 		canonical, err = lintFile(c.Other)
@@ -114,7 +114,7 @@ func (c *policyDiffCmd) before(ctx context.Context) (name string, canonical []by
 			if err != nil {
 				return err
 			}
-			delete(members, "version") // a file has no version
+			delete(members, "version") // the other policy has none
 			name, canonical = fmt.Sprintf("version %d, active", activations[n-1].Version), canon.Object(members)
 		}
 		return err
@@ -122,7 +122,7 @@ func (c *policyDiffCmd) before(ctx context.Context) (name string, canonical []by
 	return name, canonical, err
 }
 
-// lintFile returns the policy of a file in canonical form.
+// lintFile checks the policy in a file and returns it in canonical form.
 func lintFile(file string) ([]byte, error) {
 	text, err := files.ReadInput(file)
 	if err != nil {
@@ -137,7 +137,7 @@ func lintFile(file string) ([]byte, error) {
 
 func changedMembers(before, after []byte) []string {
 	a, b := map[string]jsontext.Value{}, map[string]jsontext.Value{}
-	_, _ = json.Unmarshal(before, &a), json.Unmarshal(after, &b) // both are canonical JSON
+	_, _ = json.Unmarshal(before, &a), json.Unmarshal(after, &b) // no error: both are canonical JSON
 	either := maps.Clone(a)
 	maps.Copy(either, b)
 	changed := []string{}

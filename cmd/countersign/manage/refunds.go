@@ -13,7 +13,8 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Refunds shows and records refunds. The operator pays them elsewhere; no command pays.
+// Refunds has the commands that show and record refunds. The operator pays them by other means; no
+// command moves money.
 type Refunds struct {
 	List    refundsListCmd    `cmd:"" help:"List payments with a refund, the oldest first."`
 	Show    refundsShowCmd    `cmd:"" help:"Show a refund: each amount and who receives it."`
@@ -28,7 +29,7 @@ type refundsListCmd struct {
 	setting.Ledger
 }
 
-// Run prints one line per refund.
+// Run prints a line for each refund.
 func (c *refundsListCmd) Run(ctx context.Context, o *screen.Output) error {
 	list := func(p *projections.Projections) ([]projections.Payment, error) {
 		return p.Refunds(ctx, c.State, c.Limit)
@@ -100,7 +101,7 @@ type refundsSentCmd struct {
 	setting.Ledger
 }
 
-// Run records the transaction.
+// Run records the transaction that paid the refund.
 func (c *refundsSentCmd) Run(ctx context.Context, o *screen.Output) error {
 	if err := checkTransaction("--transaction", c.Transaction); err != nil {
 		return err

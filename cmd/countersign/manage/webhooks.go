@@ -17,7 +17,8 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Webhooks manages the webhooks of an organization. Only the running service sends messages.
+// Webhooks has the commands for an organization's webhooks. They send no messages; the service
+// does.
 type Webhooks struct {
 	Create     webhookCreateCmd     `cmd:"" help:"Create a webhook. Its secret is shown once."`
 	List       webhookListCmd       `cmd:"" help:"List the webhooks of an organization."`
@@ -35,7 +36,7 @@ type webhookCreateCmd struct {
 	ofOrganization
 }
 
-// Run prints the webhook with its secret.
+// Run creates the webhook and prints it with its secret.
 func (c *webhookCreateCmd) Run(ctx context.Context, o *screen.Output) error {
 	private, err := setting.Networks("WEBHOOK_NETWORKS", c.WebhookNets)
 	if err != nil {
@@ -54,7 +55,7 @@ func (c *webhookCreateCmd) Run(ctx context.Context, o *screen.Output) error {
 
 type webhookListCmd struct{ ofOrganization }
 
-// Run prints one line per webhook.
+// Run prints a line for each webhook.
 func (c *webhookListCmd) Run(ctx context.Context, o *screen.Output) error {
 	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
 		list, err := app.ListWebhooks(ctx, p)
@@ -74,7 +75,7 @@ type webhookRotateCmd struct {
 	ofOrganization
 }
 
-// Run prints the new secret.
+// Run prints the webhook's new secret.
 func (c *webhookRotateCmd) Run(ctx context.Context, o *screen.Output) error {
 	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
 		rotated, err := app.RotateWebhook(ctx, p, c.Webhook)
@@ -101,7 +102,7 @@ func (c *webhookRemoveCmd) Run(ctx context.Context, o *screen.Output) error {
 	})
 }
 
-// asSender runs a step on the queue of a webhook of an organization.
+// asSender opens the ledger and calls step, which works on the message queue of a webhook.
 func (c *ofOrganization) asSender(ctx context.Context, webhookID string, step func(orgID string, _ *projections.Projections) error) error {
 	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
 		if err := app.HasWebhook(ctx, p, webhookID); err != nil {
@@ -123,7 +124,7 @@ type webhookDeliveriesCmd struct {
 	ofOrganization
 }
 
-// Run prints one line per message, the newest first.
+// Run prints a line for each message, the newest first.
 func (c *webhookDeliveriesCmd) Run(ctx context.Context, o *screen.Output) error {
 	return c.asSender(ctx, c.Webhook, func(orgID string, views *projections.Projections) error {
 		list, err := views.Deliveries(ctx, orgID, c.Webhook, c.State, c.Limit)
@@ -144,7 +145,7 @@ type webhookResendCmd struct {
 	ofOrganization
 }
 
-// Run prints how many messages the service will send again.
+// Run queues messages again and prints their number. The running service sends them.
 func (c *webhookResendCmd) Run(ctx context.Context, o *screen.Output) error {
 	return c.asSender(ctx, c.Webhook, func(orgID string, views *projections.Projections) error {
 		n, err := views.SendAgain(ctx, orgID, c.Webhook, c.Message)

@@ -18,8 +18,8 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// Checkpoints returns the key that signs tree heads and the folders that store them. Without a
-// key the signer is nil; the private database creates one if development allows it.
+// Checkpoints returns the key that signs tree heads, and the stores for them. Without
+// CHECKPOINT_KEY the signer is nil; if development is true, a key is created in the data folder.
 func Checkpoints(d *setting.Ledger, development bool) (keeper.Options, error) {
 	c := keeper.Options{Folder: checkpoint.Folder{Path: d.CheckpointDir}}
 	if d.CheckpointDir == "" {
@@ -44,7 +44,8 @@ func Checkpoints(d *setting.Ledger, development bool) (keeper.Options, error) {
 	return c, err
 }
 
-// missing returns the name of a setting that needs CHECKPOINT_KEY, if one is set without it.
+// missing returns the name of a setting that is set and needs CHECKPOINT_KEY, which is not set. It
+// returns "" if there is none.
 func missing(d *setting.Ledger, signer *seal.Signer) string {
 	switch {
 	case signer != nil:
@@ -59,7 +60,8 @@ func missing(d *setting.Ledger, signer *seal.Signer) string {
 	return ""
 }
 
-// checkpointSettings refuses to serve with settings for checkpoints but no key to sign them.
+// checkpointSettings refuses to serve if a setting for checkpoints is set without a key that signs
+// them.
 func (n *Node) checkpointSettings(d *setting.Ledger, signer *seal.Signer) error {
 	if !d.Serves {
 		return nil
@@ -75,7 +77,8 @@ func (n *Node) checkpointSettings(d *setting.Ledger, signer *seal.Signer) error 
 
 var errSameKey = errors.New("CHECKPOINT_KEY is the signing key: checkpoints need a separate key")
 
-// Heads reports whether a rollback of the database would be noticed.
+// Heads returns doctor's finding about checkpoints: whether a rollback of the database would be
+// detected.
 func (n *Node) Heads(d *setting.Ledger) screen.Finding {
 	if name := missing(d, n.Checkpoints.Signer); name != "" {
 		return screen.Bad("checkpoints", name+" is set, and CHECKPOINT_KEY is not: serve does not start")
@@ -86,9 +89,9 @@ func (n *Node) Heads(d *setting.Ledger) screen.Finding {
 	return screen.OK("checkpoints", "key "+n.Checkpoints.Signer.KeyID()+" signs heads")
 }
 
-// checkOutside compares the database with the checkpoints that are stored outside of it, before
-// the first append. A database that was rolled back is served read-only, unless the operator
-// accepted the loss.
+// checkOutside compares the database with the checkpoints outside of it, before anything is
+// appended. A database that was rolled back is served read-only, unless the operator has accepted
+// the loss.
 func (n *Node) checkOutside(ctx context.Context, d *setting.Ledger, c keeper.Options) error {
 	found, unreachable, err := keeper.CheckOutside(ctx, n.Ledger, c)
 	for _, place := range unreachable {
@@ -119,7 +122,8 @@ func (n *Node) checkOutside(ctx context.Context, d *setting.Ledger, c keeper.Opt
 	return nil
 }
 
-// acceptRollbacks records the loss and goes on, one partition after the other.
+// acceptRollbacks records the lost events of each partition in a signed event, so that the node
+// can append again.
 func (n *Node) acceptRollbacks(ctx context.Context, c keeper.Options, rollback *keeper.Rollback) error {
 	for range n.Ledger.Partitions() {
 		n.Log.Warn("continuing without events that were lost", "partition", rollback.Partition, "from", rollback.From, "to", rollback.To)
@@ -136,7 +140,8 @@ func (n *Node) acceptRollbacks(ctx context.Context, c keeper.Options, rollback *
 	return rollback
 }
 
-// KeepCheckpoints begins to sign heads if there is a key. said describes that for people.
+// KeepCheckpoints starts to sign tree heads, if there is a key. said describes to the user where
+// they are stored.
 func (n *Node) KeepCheckpoints(ctx context.Context) (said string, err error) {
 	where := []string{n.Checkpoints.Folder.Path}
 	for _, m := range n.Checkpoints.Mirrors {

@@ -1,5 +1,5 @@
-// Package node opens the ledger for a command or for the service: it starts a private database
-// or connects to another, then opens the ledger, the vault, the checkpoints and the commands.
+// Package node opens the ledger for a command or for the service. It starts a private PostgreSQL
+// or connects to another one, and opens the ledger, the vault, the checkpoints and the commands.
 package node
 
 import (
@@ -31,15 +31,16 @@ type Node struct {
 	App         *commands.App
 	Ledger      *ledger.Ledger
 	Checkpoints keeper.Options
-	Server      *Server // the private PostgreSQL; nil with DATABASE_URL
+	Server      *Server // the private PostgreSQL; nil if DATABASE_URL is set
 	Log         *slog.Logger
 
-	kek []byte // wraps the data keys of the vault; nil if there is no vault
+	kek []byte // key that encrypts the vault's data keys; nil if there is no vault
 }
 
-// Start opens the ledger of the settings. It starts or joins a private PostgreSQL and migrates
-// its schema; the schema of DATABASE_URL is migrated only if migrate is set. development allows
-// Start to create keys in the data folder. Slow steps are reported to say.
+// Start opens the ledger that the settings name. Without DATABASE_URL it starts or joins a private
+// PostgreSQL and migrates its schema; the schema of DATABASE_URL is migrated only if migrate is
+// true. If development is true, it may create keys in the data folder. It reports slow steps to
+// say.
 func Start(ctx context.Context, d *setting.Ledger, migrate, development bool, baseURL string, log *slog.Logger, say func(string, ...any)) (*Node, error) {
 	n := &Node{Log: log}
 	url := d.DatabaseURL
@@ -58,7 +59,7 @@ func Start(ctx context.Context, d *setting.Ledger, migrate, development bool, ba
 		return nil, err
 	}
 	if d.Serves {
-		return n, nil // serve calls Begin when it has checked all its settings
+		return n, nil // serve calls Begin after it has checked all its settings
 	}
 	if err := n.Begin(ctx, d, development); err != nil {
 		n.Close()
@@ -67,9 +68,9 @@ func Start(ctx context.Context, d *setting.Ledger, migrate, development bool, ba
 	return n, nil
 }
 
-// Begin prepares the node to append: it compares the database with the checkpoints stored
-// outside of it, opens the vault and activates the keys. All settings were checked before, so
-// that a wrong one changes nothing.
+// Begin prepares the node to append: it compares the database with the checkpoints outside of it,
+// opens the vault and activates the keys. The caller must have checked all settings before, so
+// that a wrong setting changes nothing.
 func (n *Node) Begin(ctx context.Context, d *setting.Ledger, development bool) error {
 	if err := n.checkOutside(ctx, d, n.Checkpoints); err != nil {
 		return err
@@ -94,8 +95,8 @@ func (n *Node) Begin(ctx context.Context, d *setting.Ledger, development bool) e
 	return nil
 }
 
-// ReadOnly returns why this node appends nothing (the ledger was rolled back, truncated or
-// rewritten), or "" if it appends. A read-only node still answers reads.
+// ReadOnly returns the reason why this node must not append (the ledger was rolled back, truncated
+// or rewritten), or "" if it may. A read-only node still answers requests that only read.
 func (n *Node) ReadOnly() string {
 	if n.Ledger.Stopped() == nil {
 		return ""
@@ -104,8 +105,8 @@ func (n *Node) ReadOnly() string {
 	return "READ ONLY: " + c.Sentence + "; " + c.Detail
 }
 
-// OwnerURL returns the address of the database with the role that owns its tables. Without a
-// private PostgreSQL it is DATABASE_URL, whatever role that names.
+// OwnerURL returns the URL of the database with the role that owns its tables. If DATABASE_URL is
+// set, it returns that, whatever its role is.
 func (n *Node) OwnerURL(d *setting.Ledger) string {
 	if n.Server != nil {
 		return n.Server.URL(migrations.OwnerRole)
@@ -157,12 +158,12 @@ func (n *Node) open(ctx context.Context, d *setting.Ledger, url string, migrate,
 	n.App = commands.New(&ground.Ground{Ledger: n.Ledger, Signer: signer, NextSigner: next, Clock: time.Now, BaseURL: strings.TrimSuffix(baseURL, "/"), Environment: "live"})
 	n.App.Products = products
 	if d.Private() {
-		n.App.Environment = "dev" // records may be signed with development keys
+		n.App.Environment = "dev" // the signing key may be a development key
 	}
 	return nil
 }
 
-// lasting refuses a database that may lose acknowledged commits.
+// lasting refuses a database that can lose acknowledged commits.
 func (n *Node) lasting(ctx context.Context) error {
 	var off bool
 	err := n.Ledger.Pool().QueryRow(ctx, `select current_setting('fsync') <> 'on' or current_setting('full_page_writes') <> 'on'`).Scan(&off)
@@ -175,13 +176,14 @@ func (n *Node) lasting(ctx context.Context) error {
 	return nil
 }
 
-// SelfChecks configures how this node verifies its ledger, and where it stores the findings.
+// SelfChecks returns how this node verifies its ledger every day, and where it stores the
+// findings.
 func (n *Node) SelfChecks(d *setting.Ledger) audit.SelfChecks {
 	return audit.SelfChecks{KEK: n.kek, Folder: n.Checkpoints.Folder, GoOn: d.FindingsAccepted}
 }
 
-// activate makes the signer's key an active key of this ledger, or checks that it or the next
-// key is one.
+// activate makes the signer's key an active key of this ledger. If the ledger does not accept it,
+// activate tries the next key.
 func (n *Node) activate(ctx context.Context, signer, next *seal.Signer) error {
 	err := n.Ledger.Activate(ctx, signer, "evt_"+ulid.Make().String())
 	if errors.Is(err, ledger.ErrForeignKey) && next != nil {
@@ -190,7 +192,8 @@ func (n *Node) activate(ctx context.Context, signer, next *seal.Signer) error {
 	return err
 }
 
-// Close ends the access to the ledger. A private PostgreSQL stops with its last user.
+// Close closes the ledger. A private PostgreSQL stops when the last program that uses it closes
+// it.
 func (n *Node) Close() {
 	if n.Ledger != nil {
 		n.Ledger.Close()
@@ -200,12 +203,12 @@ func (n *Node) Close() {
 	}
 }
 
-// Open is Start for a command that logs nothing.
+// Open opens the ledger for a command, without a log.
 func Open(ctx context.Context, d *setting.Ledger) (*Node, error) {
 	return Start(ctx, d, false, true, "", slog.New(slog.DiscardHandler), func(string, ...any) {})
 }
 
-// With opens the ledger and calls do with its commands.
+// With opens the ledger, calls do with its commands, and closes it.
 func With(ctx context.Context, d *setting.Ledger, do func(*commands.App) error) error {
 	n, err := Start(ctx, d, false, true, "", logs.New(slog.LevelWarn), func(string, ...any) {})
 	if err != nil {
@@ -215,7 +218,7 @@ func With(ctx context.Context, d *setting.Ledger, do func(*commands.App) error) 
 	return do(n.App)
 }
 
-// Archived returns what doctor says of the archive, and nothing if there is none.
+// Archived returns doctor's findings about the archive, or none if nothing is archived.
 func (n *Node) Archived(ctx context.Context) []screen.Finding {
 	a, err := archive.Count(ctx, n.Ledger)
 	switch {

@@ -14,9 +14,9 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/files"
 )
 
-// Organization returns the id of the organization that a command works on: the one named by id
-// or name, otherwise the default set for this ledger, otherwise the only organization. It is an
-// error if several have the name.
+// Organization returns the id of the organization that a command works on. If named is empty, that
+// is the user's default for this ledger, or else the only organization. named may be an id or a
+// name; if several organizations have the name, Organization returns an error.
 func (n *Node) Organization(ctx context.Context, named string) (string, error) {
 	if strings.HasPrefix(named, "org_") {
 		return named, nil
@@ -54,20 +54,20 @@ func (n *Node) Organization(ctx context.Context, named string) (string, error) {
 	return "", fmt.Errorf("there are %d organizations: name one with --org, or set a default with countersign org use (see countersign org list)", len(list))
 }
 
-// rememberedFile returns the file in the user's configuration folder that holds the default
-// organization of each ledger.
+// rememberedFile returns the file in the user's configuration folder with the default organization
+// of each ledger.
 func rememberedFile() (string, error) {
 	folder, err := os.UserConfigDir()
 	return filepath.Join(folder, "countersign", "organizations.json"), err
 }
 
-// ReadRemembered returns the ids of the default organizations by the origins of their ledgers.
-// A user without a home folder has none.
+// ReadRemembered returns the ids of the user's default organizations, by the origin of their
+// ledger. Without a configuration folder there are none.
 func ReadRemembered() (map[string]string, error) {
 	places := map[string]string{}
 	file, err := rememberedFile()
 	if err != nil {
-		return places, nil // without a home folder there are no defaults
+		return places, nil // no configuration folder, so no defaults
 	}
 	text, err := os.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) {
@@ -82,7 +82,7 @@ func ReadRemembered() (map[string]string, error) {
 	return places, nil
 }
 
-// WriteRemembered replaces the default organizations.
+// WriteRemembered stores the user's default organizations.
 func WriteRemembered(places map[string]string) error {
 	file, err := rememberedFile()
 	if err != nil {

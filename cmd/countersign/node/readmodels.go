@@ -11,8 +11,8 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// WithReadModels opens the ledger, starts the read models and calls do, whose queries wait
-// until the read models have caught up.
+// WithReadModels opens the ledger, starts the read models and calls do. Queries in do wait until
+// the read models have processed all events.
 func WithReadModels(ctx context.Context, d *setting.Ledger, do func(*Node, *projections.Projections) error) error {
 	log := logs.New(slog.LevelWarn)
 	n, err := Start(ctx, d, false, true, "", log, func(string, ...any) {})
@@ -28,13 +28,12 @@ func WithReadModels(ctx context.Context, d *setting.Ledger, do func(*Node, *proj
 	return do(n, p)
 }
 
-// catchUp is how long a command waits for read models. The service answers 503 after two
-// seconds, so that the caller can ask again. A command waits longer, because it may be the
-// first to start the read models after many events.
+// catchUp is the time that a command waits for the read models. A command may be the first to
+// start them after many events, so this is longer than in the service, which answers 503 after two
+// seconds and lets the caller repeat the request.
 const catchUp = 30 * time.Second
 
-// ReadModels starts the read models for one command, which waits longer for them than a
-// request does.
+// ReadModels starts the read models for a command, whose queries wait up to catchUp.
 func ReadModels(ctx context.Context, l *ledger.Ledger, log *slog.Logger) (*projections.Projections, error) {
 	p, err := projections.Start(ctx, l, log)
 	if err == nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/countersign/countersign/migrations"
 )
 
-// Server keeps a private PostgreSQL running: when the one it started or joined ends, it starts
-// or joins another.
+// Server keeps a private PostgreSQL running. If the server that it has started or joined ends, it
+// starts or joins another one.
 type Server struct {
 	options localpg.Options
 	log     *slog.Logger
@@ -39,9 +39,9 @@ func startPrivate(ctx context.Context, d *setting.Ledger, log *slog.Logger, say 
 	return p, nil
 }
 
-// Database returns the URL of the database for a command that needs no ledger. A private
-// PostgreSQL is started or joined; role is the role to log in as there, and leave ends its
-// use.
+// Database returns the URL of the database for a command that opens no ledger. Without
+// DATABASE_URL it starts or joins the private PostgreSQL and returns its URL for role. The command
+// must call leave at its end.
 func Database(ctx context.Context, d *setting.Ledger, role string) (url string, leave func(), err error) {
 	if !d.Private() {
 		return d.DatabaseURL, func() {}, migrations.Check(ctx, d.DatabaseURL)
@@ -57,14 +57,14 @@ func Database(ctx context.Context, d *setting.Ledger, role string) (url string, 
 	return server.URL(role), server.stop, nil
 }
 
-// Current returns the PostgreSQL that runs now.
+// Current returns the PostgreSQL server that is running.
 func (p *Server) Current() *localpg.Server {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.server
 }
 
-// URL returns the URL of the database for a role.
+// URL returns the database's URL for a role.
 func (p *Server) URL(role string) string { return p.Current().URL(role) }
 
 func (p *Server) watch(ctx context.Context) {
@@ -101,7 +101,7 @@ func (p *Server) stop() {
 	}
 }
 
-// writerFunc is an io.Writer that calls a function with each line.
+// writerFunc is an io.Writer that calls a function with each text.
 type writerFunc func(string, ...any)
 
 // Write implements io.Writer.

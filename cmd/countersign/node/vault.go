@@ -12,8 +12,9 @@ import (
 	"github.com/countersign/countersign/ledger/vault"
 )
 
-// openVault opens the vault, which encrypts personal members. It needs a separate key, because
-// a signing key rotates, and a signing key in a hardware module has no seed.
+// openVault opens the vault, which encrypts personal data. Its key is separate from the signing
+// key, because signing keys rotate, and the seed of a signing key in a hardware module cannot be
+// read.
 func (n *Node) openVault(ctx context.Context, d *setting.Ledger, development bool) error {
 	text := d.DataKEK
 	if text == "" && development {
@@ -23,7 +24,7 @@ func (n *Node) openVault(ctx context.Context, d *setting.Ledger, development boo
 		}
 	}
 	if text == "" {
-		return n.withoutKEK(ctx, d) // requests that need the vault get 503
+		return n.withoutKEK(ctx, d) // requests that need the vault are then answered with 503
 	}
 	var err error
 	if n.kek, err = setting.ParseKEK("DATA_KEK", text); err != nil {
@@ -35,8 +36,8 @@ func (n *Node) openVault(ctx context.Context, d *setting.Ledger, development boo
 	return n.heedErasures(ctx)
 }
 
-// heedErasures makes the vault refuse the data keys that were destroyed according to the folder
-// of the checkpoints, and logs the erasures that a restored database has lost.
+// heedErasures makes the vault refuse data keys that the checkpoint folder lists as erased. If a
+// restored database still has such a key, it logs the erasure to repeat.
 func (n *Node) heedErasures(ctx context.Context) error {
 	folder := n.Checkpoints.Folder
 	n.App.KeepErased = func(tenant, keyID string) error {
@@ -58,9 +59,9 @@ func (n *Node) heedErasures(ctx context.Context) error {
 	return err
 }
 
-// developmentKEK returns the key in the data folder, which the first start creates. It creates
-// none if the ledger already has data keys, because these are wrapped under a key that is
-// missing.
+// developmentKEK returns the key in the data folder that encrypts data keys. The first start
+// creates it. It does not create one if the ledger already has data keys, because these are
+// encrypted with a key that is missing.
 func (n *Node) developmentKEK(ctx context.Context, d *setting.Ledger) (string, error) {
 	text, err := setting.ReadSecret(filepath.Join(d.Dir(), "data.kek"))
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -76,8 +77,8 @@ func (n *Node) developmentKEK(ctx context.Context, d *setting.Ledger) (string, e
 	return d.DevelopmentKey("data.kek")
 }
 
-// withoutKEK refuses a node that signs without DATA_KEK if the ledger has data keys: the node
-// could not read the encrypted members.
+// withoutKEK refuses a node with SIGNING_KEY and without DATA_KEK, if the ledger has data keys:
+// the node could not decrypt personal data.
 func (n *Node) withoutKEK(ctx context.Context, d *setting.Ledger) error {
 	held, err := vault.HoldsKeys(ctx, n.Ledger)
 	if err != nil || !held || d.SigningKey == "" {

@@ -17,7 +17,7 @@ import (
 	"github.com/countersign/countersign/ledger/archive"
 )
 
-// Archive moves payloads of old events out of the database and back.
+// Archive has the commands that move payloads of old events to an archive and back.
 type Archive struct {
 	Move  archiveMoveCmd  `cmd:"" help:"Move payloads of old events to the archive. Each object is written, read back and checked before anything is removed from the database. Safe to repeat."`
 	Back  archiveBackCmd  `cmd:"" help:"Move archived payloads back into the database."`
@@ -31,7 +31,7 @@ type archiveMoveCmd struct {
 
 // archiveResult is the result of archive move and archive back.
 type archiveResult struct {
-	Events  int64          `json:"events"` // moved by this command
+	Events  int64          `json:"events"` // number of events moved by this command
 	Archive archive.Counts `json:"archive"`
 }
 
@@ -46,7 +46,8 @@ func (c *archiveMoveCmd) Run(ctx context.Context, o *screen.Output) error {
 	})
 }
 
-// moving opens the ledger, also as the owner of the database, calls move and prints the result.
+// moving opens the ledger and a connection as the owner of the database, calls move and prints the
+// result.
 func moving(ctx context.Context, d *setting.Ledger, o *screen.Output, said string, move func(*node.Node, archive.Options) (int64, error)) error {
 	files, err := d.Archive()
 	if err != nil {
@@ -74,7 +75,7 @@ type archiveBackCmd struct {
 	setting.Ledger
 }
 
-// Run moves payloads back.
+// Run moves payloads back into the database.
 func (c *archiveBackCmd) Run(ctx context.Context, o *screen.Output) error {
 	return moving(ctx, &c.Ledger, o, "moved back", func(n *node.Node, a archive.Options) (int64, error) {
 		return archive.BringBack(ctx, n.Ledger, a, c.From)
@@ -86,7 +87,7 @@ type archiveCheckCmd struct {
 	setting.TrustedKeys
 }
 
-// Run checks each object.
+// Run checks the named objects of the archive.
 func (c *archiveCheckCmd) Run(o *screen.Output) error {
 	keys, err := c.Trusted()
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 	"github.com/countersign/countersign/migrations"
 )
 
-// Backup copies the ledger while it is in use.
+// Backup copies the ledger while services use it.
 type Backup struct {
 	Out         string   `arg:"" help:"New folder for the backup. The keys are written to the file FOLDER.keys.age: store it elsewhere, for at most 30 days."`
 	Recipients  []string `help:"age public key that can decrypt the key file." name:"recipient" placeholder:"age1..."`
@@ -38,11 +38,11 @@ type Backup struct {
 // backedUp is the result of backup.
 type backedUp struct {
 	backup.Manifest
-	Archive archive.Counts `json:"archive,omitzero"` // not part of the backup
+	Archive archive.Counts `json:"archive,omitzero"` // the archive, which is not part of the backup
 }
 
-// keyFiles returns the secrets in the data folder. With DATABASE_URL there are none: the
-// operator stores the secrets elsewhere.
+// keyFiles returns the files with secrets in the data folder. With DATABASE_URL there are none,
+// because the operator stores the secrets elsewhere.
 func keyFiles(d *setting.Ledger) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	if !d.Private() {
@@ -62,8 +62,8 @@ func keyFiles(d *setting.Ledger) (map[string][]byte, error) {
 	return files, nil
 }
 
-// Run writes the backup into a folder with a temporary name and renames it at the end: a folder
-// with the final name is a complete backup.
+// Run writes the backup into a folder with a temporary name and renames it at the end. So a folder
+// with the final name is always a complete backup.
 func (c *Backup) Run(ctx context.Context, o *screen.Output) (err error) {
 	to, err := c.recipients()
 	if err != nil {
@@ -118,7 +118,7 @@ func (c *Backup) Run(ctx context.Context, o *screen.Output) (err error) {
 	return c.say(ctx, o, n, m, len(secrets))
 }
 
-// say prints what the backup holds, and which part of the ledger is not in it.
+// say prints the content of the backup, and which part of the ledger it does not contain.
 func (c *Backup) say(ctx context.Context, o *screen.Output, n *node.Node, m backup.Manifest, keyFiles int) error {
 	archived, err := archive.Count(ctx, n.Ledger)
 	if err != nil {
@@ -136,13 +136,13 @@ func (c *Backup) say(ctx context.Context, o *screen.Output, n *node.Node, m back
 
 func (c *Backup) keysPath() string { return c.Out + ".keys.age" }
 
-// half is the folder of an unfinished backup, which also holds the key file.
+// half returns the folder of an unfinished backup, which also contains the key file.
 func (c *Backup) half() string { return c.Out + ".part" }
 
 const halfKeys = "keys.age"
 
-// claim refuses a backup whose files exist or that another process is writing, before it
-// touches anything. It removes the unfinished backup of a process that was killed.
+// claim locks the target. It refuses if the backup's files exist or another process is writing
+// them, and removes the unfinished files of a killed process.
 func (c *Backup) claim() (leave func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(c.Out), 0o700); err != nil {
 		return nil, err
@@ -161,7 +161,8 @@ func (c *Backup) claim() (leave func(), err error) {
 	return leave, nil
 }
 
-// free reports an error if a file or folder of the backup exists.
+// free returns an error if a file of a finished backup exists. It removes the files of an
+// unfinished one and creates its folder.
 func (c *Backup) free() error {
 	if _, err := os.Lstat(c.Out); err == nil {
 		return fmt.Errorf("%s exists: name a new folder", c.Out)
@@ -184,7 +185,7 @@ func (c *Backup) free() error {
 	return errors.Join(os.RemoveAll(c.half()), os.Mkdir(c.half(), 0o700))
 }
 
-// finish renames the folder and the key file to their final names. The folder is renamed last,
+// finish renames the key file and then the folder to their final names. The folder is last,
 // because a folder with the final name is a complete backup.
 func (c *Backup) finish() error {
 	if c.WithoutKeys {
@@ -256,11 +257,11 @@ type Restore struct {
 type restored struct {
 	Position int64        `json:"position"`
 	Report   audit.Report `json:"report"`
-	Notes    string       `json:"notes"` // comparison with the checkpoints outside the database
+	Notes    string       `json:"notes"` // result of the comparison with the checkpoints outside the database
 }
 
-// Run restores, verifies every event, and compares the result with the checkpoints outside the
-// database. Exit code 1: the restored ledger does not verify.
+// Run restores a backup, verifies all events, and compares the result with the checkpoints outside
+// the database. The exit code is 1 if the restored ledger does not verify.
 func (c *Restore) Run(ctx context.Context, o *screen.Output) error {
 	m, err := backup.Read(c.From)
 	if err != nil {
@@ -285,7 +286,7 @@ func (c *Restore) Run(ctx context.Context, o *screen.Output) error {
 	if err != nil {
 		return err
 	}
-	if m.Base { // its position is that of the replayed log
+	if m.Base { // the position follows from the replayed log and not from the manifest
 		m.Position, m.LastHash = report.Head, report.Hash
 	}
 	notes, err := c.outside(ctx, n.Ledger)
@@ -295,7 +296,7 @@ func (c *Restore) Run(ctx context.Context, o *screen.Output) error {
 	return c.say(o, m, restored{Position: m.Position, Report: report, Notes: notes})
 }
 
-// say prints what was restored and whether it verifies.
+// say prints what was restored, and returns ErrNo if it does not verify.
 func (c *Restore) say(o *screen.Output, m backup.Manifest, said restored) error {
 	report := said.Report
 	text := fmt.Sprintf("restored %d events\n", m.Position)
@@ -312,8 +313,8 @@ func (c *Restore) say(o *screen.Output, m backup.Manifest, said restored) error 
 	return nil
 }
 
-// outside compares the ledger with the checkpoints outside the database and describes the
-// result.
+// outside compares the ledger with the checkpoints outside the database and returns the result as
+// text.
 func (c *Restore) outside(ctx context.Context, l *ledger.Ledger) (string, error) {
 	checkpoints, err := node.Checkpoints(&c.Ledger, false)
 	if err != nil {
@@ -332,7 +333,7 @@ func (c *Restore) outside(ctx context.Context, l *ledger.Ledger) (string, error)
 	return "no checkpoint is stored outside the database, so newer events may be missing", nil
 }
 
-// copyBack restores the tables or the base copy, and returns the key files.
+// copyBack restores the tables or the base copy, and returns the files of the key file, by name.
 func (c *Restore) copyBack(ctx context.Context, keys io.Reader) (map[string][]byte, error) {
 	m, err := backup.Read(c.From)
 	if err != nil {
@@ -350,7 +351,7 @@ func (c *Restore) copyBack(ctx context.Context, keys io.Reader) (map[string][]by
 	return backup.Restore(ctx, url, c.From, keys)
 }
 
-// openKeys decrypts the key file; nil if there is none.
+// openKeys opens the key file for decryption. It returns nil with --without-keys.
 func (c *Restore) openKeys() (io.Reader, error) {
 	if c.WithoutKeys {
 		return nil, nil
@@ -392,9 +393,8 @@ func (c *Restore) openKeys() (io.Reader, error) {
 	return keys, nil
 }
 
-// restore writes the tables into the database of the settings and the key files into its data
-// folder. It first refuses a data folder that holds keys, so that the keys of another ledger
-// are not overwritten.
+// restore writes the tables into the database and the key files into the data folder. It first
+// refuses a data folder with keys, so that the keys of another ledger are not overwritten.
 func (c *Restore) restore(ctx context.Context, keys io.Reader) error {
 	if there, err := keyFiles(&c.Ledger); err != nil || keys != nil && len(there) > 0 {
 		return errors.Join(err, fmt.Errorf("the data folder %s already holds keys: restore into an empty one", c.Dir()))

@@ -13,19 +13,19 @@ import (
 	"github.com/countersign/countersign/migrations"
 )
 
-// recoverAtLeast and recoverAtMost bound citus.recover_2pc_interval. If a server fails during a
-// commit on two servers, rows stay locked until Citus finishes that commit, by default after a
-// minute.
+// recoverAtLeast and recoverAtMost are the limits of citus.recover_2pc_interval. If a server fails
+// during a commit on two servers, rows stay locked until Citus completes the commit; by default
+// that takes a minute.
 const (
 	recoverAtLeast = time.Second
 	recoverAtMost  = 5 * time.Second
 )
 
-// cluster is a connection of its own, as the service's role, to the Citus cluster behind a
-// ledger. Doctor needs it most when the ledger does not open.
+// cluster is a separate connection to the ledger's Citus cluster, with the service's role. Doctor
+// can use it even if the ledger cannot be opened.
 type cluster struct{ *pgx.Conn }
 
-// cluster checks the Citus cluster behind the ledger. It returns no finding if there is no
+// cluster checks the ledger's Citus cluster. It returns no finding if the database is not a
 // cluster.
 func (c *Doctor) cluster(ctx context.Context) []screen.Finding {
 	if c.DatabaseURL == "" {
@@ -33,7 +33,7 @@ func (c *Doctor) cluster(ctx context.Context) []screen.Finding {
 	}
 	conn, err := pgx.Connect(ctx, c.DatabaseURL)
 	if err != nil {
-		return nil // the finding about the ledger says why
+		return nil // the finding about the ledger explains the error
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	var installed bool
@@ -58,7 +58,7 @@ func (c *Doctor) cluster(ctx context.Context) []screen.Finding {
 	return found
 }
 
-// spread finds tables of the ledger that were not distributed to workers.
+// spread reports tables of the ledger that are not distributed to workers.
 func (c cluster) spread(ctx context.Context) ([]screen.Finding, error) {
 	rows, err := c.Query(ctx, `select t from unnest($1::text[]) t where not exists
 		(select from pg_dist_partition d where d.logicalrelid = t::regclass) order by t`, migrations.Distributed())
@@ -97,7 +97,7 @@ func (c cluster) workers(ctx context.Context) ([]screen.Finding, error) {
 	return found, err
 }
 
-// recovery checks how soon unfinished commits on two servers are finished after a crash.
+// recovery checks how long after a crash Citus completes commits on two servers.
 func (c cluster) recovery(ctx context.Context) ([]screen.Finding, error) {
 	var ms int64
 	if err := c.QueryRow(ctx, `select setting::bigint from pg_settings where name = 'citus.recover_2pc_interval'`).Scan(&ms); err != nil {
@@ -110,7 +110,7 @@ func (c cluster) recovery(ctx context.Context) ([]screen.Finding, error) {
 	return []screen.Finding{screen.OK("recovery", fmt.Sprintf("commits on two servers are finished within %s of a crash", every))}, nil
 }
 
-// placement lists which worker holds which partitions.
+// placement reports which worker stores which partitions.
 func (c cluster) placement(ctx context.Context) ([]screen.Finding, error) {
 	rows, err := c.Query(ctx, `select p from ledger_head order by p`)
 	if err != nil {
@@ -139,7 +139,7 @@ func (c cluster) placement(ctx context.Context) ([]screen.Finding, error) {
 	var found []screen.Finding
 	for place, held := range partitions {
 		say, rest := screen.OK, ""
-		if strings.Contains(place, " and ") { // a commit would need two servers
+		if strings.Contains(place, " and ") { // a commit would involve two servers
 			say, rest = screen.Bad, ": move its tables to one worker with citus_move_shard_placement, and colocate them with ledger_head by update_distributed_table_colocation"
 		}
 		found = append(found, say("placement", fmt.Sprintf("partition %s on %s%s", strings.Join(held, ", "), place, rest)))
@@ -148,8 +148,8 @@ func (c cluster) placement(ctx context.Context) ([]screen.Finding, error) {
 	return found, nil
 }
 
-// leftovers finds rows that were in a table before it was distributed. Citus queries no longer
-// see them.
+// leftovers reports tables with rows from before the distribution, which queries on Citus do not
+// return any more.
 func (c cluster) leftovers(ctx context.Context) ([]screen.Finding, error) {
 	rows, err := c.Query(ctx, `select t from unnest($1::text[]) t join pg_dist_partition d on d.logicalrelid = t::regclass
 		where pg_relation_size(t::regclass) > 0 order by t`, migrations.Distributed())

@@ -25,17 +25,17 @@ type Config struct {
 	setting.X402
 }
 
-// listedSetting is one line of config.
+// listedSetting is one line of the output of config.
 type listedSetting struct {
 	Name   string `json:"name"`
-	Value  string `json:"value"`  // in effect; secrets masked
-	Source string `json:"source"` // flag, environment, file PATH, data folder, XDG_DATA_HOME or default
+	Value  string `json:"value"`  // effective value; secrets are masked
+	Source string `json:"source"` // "flag", "environment", "file PATH", "data folder", "XDG_DATA_HOME" or "default"
 }
 
 const masked = "********"
 
-// Run prints the name, the effective value and the source of each setting. It warns about
-// environment variables that look like misspelled settings.
+// Run prints name, effective value and source of each setting. It warns about environment
+// variables that look like misspelled settings.
 func (c *Config) Run(o *screen.Output, ctx *kong.Context) error {
 	settings := c.settings(ctx)
 	rows := screen.Table{Heads: []string{"setting", "value", "from"}}
@@ -81,8 +81,8 @@ func shownValue(v reflect.Value) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// sourceOf returns where the value of a setting comes from. A flag overrides the environment,
-// which overrides a file.
+// sourceOf returns the source of a setting's value. A flag has precedence over the environment,
+// and that over a file.
 func sourceOf(ctx *kong.Context, env string) string {
 	for _, p := range ctx.Path {
 		if p.Flag != nil && !p.Resolved && slices.Contains(p.Flag.Envs, env) {
@@ -98,7 +98,7 @@ func sourceOf(ctx *kong.Context, env string) string {
 	return "default"
 }
 
-// byDefault returns the effective value of a setting that is not set.
+// byDefault returns the effective value of a setting without a value, and the source.
 func (c *Config) byDefault(env, value string) (effective, source string) {
 	base := c.BaseURL
 	if base == "" {
@@ -150,8 +150,7 @@ func (c *Config) byDefault(env, value string) (effective, source string) {
 	return value, "default"
 }
 
-// keyByDefault describes a key that is not set: the development key of the data folder, or
-// none.
+// keyByDefault describes a key without a value: the development key of the data folder, or none.
 func (c *Config) keyByDefault(file string, local bool, none string) (value, source string) {
 	if !c.Private() {
 		return none, "default"

@@ -1,4 +1,4 @@
-// Package operate has the commands of operators: backup, restore, archive, migrate, signer,
+// Package operate implements the commands of operators: backup, restore, archive, migrate, signer,
 // erase, doctor, config, tail and top.
 package operate
 
@@ -30,7 +30,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// Doctor checks everything a service needs and says what to do about each problem.
+// Doctor checks everything that the service needs, and tells what to do about each problem.
 type Doctor struct {
 	setting.Ledger
 	Health string `help:"Only request /readyz of a running service, for container health checks." placeholder:"URL"`
@@ -41,7 +41,7 @@ type Doctor struct {
 	setting.X402
 }
 
-// Run prints the findings. Exit code 1: one of them is bad.
+// Run prints the findings. The exit code is 1 if one of them is bad.
 func (c *Doctor) Run(ctx context.Context, o *gate.Output) error {
 	payments := !c.Hook && c.Agent == "" && slices.Equal(c.HookCommand, []string{"payments"})
 	switch {
@@ -73,7 +73,7 @@ func readiness(ctx context.Context, base string) screen.Finding {
 		Ledger string `json:"ledger"`
 	}
 	if text, err := files.ReadAtMost(answer.Body, 1<<16); err == nil {
-		_ = json.Unmarshal(text, &said) // a page of a proxy has no such member
+		_ = json.Unmarshal(text, &said) // other answers, for example a proxy's error page, have no such member
 	}
 	switch {
 	case answer.StatusCode != http.StatusOK:
@@ -97,7 +97,7 @@ func (c *Doctor) examine(ctx context.Context) []screen.Finding {
 	found = append(found, n.Heads(&c.Ledger))
 	found = append(found, n.Archived(ctx)...)
 	found = append(found, c.Supported(ctx, &c.Ledger, logs.New(slog.LevelError))...)
-	if text := n.ReadOnly(); text != "" { // read models stop before altered history
+	if text := n.ReadOnly(); text != "" { // the read models of a read-only node do not advance
 		found = append(found, screen.Bad("ledger", text))
 	} else {
 		found = append(found, openPayments(ctx, n)...)
@@ -114,7 +114,7 @@ func (c *Doctor) examine(ctx context.Context) []screen.Finding {
 	return found
 }
 
-// examinePayments checks only payments.
+// examinePayments makes only the checks of payments.
 func (c *Doctor) examinePayments(ctx context.Context) []screen.Finding {
 	found := c.Supported(ctx, &c.Ledger, logs.New(slog.LevelError))
 	n, err := node.Open(ctx, &c.Ledger)
@@ -125,7 +125,7 @@ func (c *Doctor) examinePayments(ctx context.Context) []screen.Finding {
 	return append(found, openPayments(ctx, n)...)
 }
 
-// openPayments reports payments whose result is not known.
+// openPayments reports payments without a final result.
 func openPayments(ctx context.Context, n *node.Node) []screen.Finding {
 	p, err := node.ReadModels(ctx, n.Ledger, n.Log)
 	if err != nil {
@@ -143,7 +143,7 @@ func openPayments(ctx context.Context, n *node.Node) []screen.Finding {
 		len(open), open[len(open)-1].PaymentID, open[len(open)-1].ClaimedAt.UTC().Format(time.RFC3339)))}
 }
 
-// key checks the signing key before the database is opened.
+// key checks the signing key, before the database is opened.
 func (c *Doctor) key() screen.Finding {
 	switch {
 	case c.SigningKey != "":
@@ -161,8 +161,8 @@ func (c *Doctor) key() screen.Finding {
 	return screen.Warning("signer", "a development key in the data folder; set SIGNING_KEY for a ledger that must last")
 }
 
-// database checks the PostgreSQL server behind the ledger. byProvider means that its provider
-// makes commits durable.
+// database checks the ledger's PostgreSQL server. byProvider is true if the provider makes commits
+// durable.
 func database(ctx context.Context, n *node.Node, byProvider bool) []screen.Finding {
 	var version, user, superuser, checksums, fsync, fullPage string
 	var now time.Time

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign/countersign/migrations"
 )
 
-// signerKEKCmd manages the key that wraps data keys.
+// signerKEKCmd has the command that replaces the key that encrypts data keys.
 type signerKEKCmd struct {
 	Rotate signerRotateKEKCmd `cmd:"" help:"Wrap every data key under a new key."`
 }
@@ -24,12 +24,12 @@ type signerRotateKEKCmd struct {
 	Next string `help:"The new key, 64 hex digits. In the data folder a new key is created." env:"NEXT_DATA_KEK" name:"next-data-kek" secret:"" placeholder:"KEY"`
 }
 
-// newKEK is the new key's file in the data folder. It exists from before the data keys are
-// wrapped under it until it replaces the old file, so that a crash in between loses neither
-// key.
+// newKEK is the file of the new key in the data folder. It is written before the data keys are
+// encrypted with the new key, and replaces the old file afterwards. So a crash in between loses
+// neither key.
 const newKEK = "data.kek.new"
 
-// Run wraps the data keys under the new key.
+// Run encrypts all data keys with the new key.
 func (c *signerRotateKEKCmd) Run(ctx context.Context, o *screen.Output) error {
 	url, leave, err := node.Database(ctx, &c.Ledger, migrations.OwnerRole)
 	if err != nil {

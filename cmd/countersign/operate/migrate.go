@@ -11,7 +11,7 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// Migrate shows and changes the schema version of the database in DATABASE_URL.
+// Migrate has the commands that show and change the schema version of DATABASE_URL.
 type Migrate struct {
 	Status     migrateStatusCmd     `cmd:"" help:"Print the version of the schema and the latest one. Exit code 1: the schema is not the latest."`
 	Up         migrateUpCmd         `cmd:"" help:"Apply the missing migrations."`
@@ -33,7 +33,7 @@ func (d databaseURL) url() (string, error) {
 
 type migrateStatusCmd struct{ databaseURL }
 
-// Run prints the version of the schema. Exit code 1: it is not the latest.
+// Run prints the version of the schema. The exit code is 1 if it is not the latest.
 func (c *migrateStatusCmd) Run(ctx context.Context, o *screen.Output) error {
 	url, err := c.url()
 	if err != nil {
@@ -70,7 +70,7 @@ func (c *migrateUpCmd) Run(ctx context.Context) error {
 
 type migrateDownCmd struct{ databaseURL }
 
-// Run undoes the last migration. It refuses to remove a ledger with events.
+// Run reverts the last migration. It refuses to remove a ledger with events.
 func (c *migrateDownCmd) Run(ctx context.Context) error {
 	url, err := c.url()
 	if err != nil {
@@ -84,7 +84,7 @@ type migrateForceCmd struct {
 	databaseURL
 }
 
-// Run sets the version.
+// Run sets the recorded version without running a migration.
 func (c *migrateForceCmd) Run(ctx context.Context) error {
 	url, err := c.url()
 	if err != nil {
@@ -95,7 +95,8 @@ func (c *migrateForceCmd) Run(ctx context.Context) error {
 
 type migrateDistributeCmd struct{ databaseURL }
 
-// Run distributes the tables of a ledger without events. This cannot be undone.
+// Run distributes the tables of a ledger without events over a Citus cluster. This cannot be
+// undone.
 func (c *migrateDistributeCmd) Run(ctx context.Context) error {
 	url, err := c.url()
 	if err != nil {
@@ -115,7 +116,7 @@ func (c *Version) Run(o *screen.Output) error {
 // VersionText returns the version and the revision of the program.
 func VersionText() string { return fmt.Sprintf("countersign %s (%s)", policy.Version, revision()) }
 
-// revision returns the commit from which this program was built.
+// revision returns the commit that this program was built from.
 func revision() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// eventPosition is a position as --position names it.
+// eventPosition is a parsed value of --position.
 type eventPosition struct {
 	partition int16
-	named     bool // false: the ledger's only partition is meant
+	named     bool // false: the text has no partition, so it means the only one
 	position  int64
 }
 
@@ -27,7 +27,7 @@ func parsePosition(text string) (at eventPosition, err error) {
 	return eventPosition{int16(p), named, n}, nil
 }
 
-// in refuses a position that does not name a partition of the ledger unambiguously.
+// in returns an error if the position does not identify a partition of the ledger.
 func (at eventPosition) in(partitions int) error {
 	switch {
 	case partitions > 1 && !at.named:

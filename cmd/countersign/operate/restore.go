@@ -15,7 +15,7 @@ import (
 	"github.com/countersign/countersign/ledger/localpg"
 )
 
-// recover restores a base copy into an empty data folder and replays the log on it.
+// recover restores a base copy into an empty data folder and replays the write-ahead log.
 func (c *Restore) recover(ctx context.Context, m backup.Manifest, keys io.Reader) (map[string][]byte, error) {
 	switch {
 	case !c.Private():
@@ -43,7 +43,7 @@ func (c *Restore) recover(ctx context.Context, m backup.Manifest, keys io.Reader
 	return files, c.recoverInto(ctx, c.Dir(), r)
 }
 
-// target returns the moment up to which the log is replayed.
+// target returns up to which point the log is replayed: a time, a transaction, or its end.
 func (c *Restore) target(ctx context.Context, m backup.Manifest, log string) (r localpg.Recovery, err error) {
 	r.WAL = log
 	switch {
@@ -55,7 +55,7 @@ func (c *Restore) target(ctx context.Context, m backup.Manifest, log string) (r 
 		if err != nil {
 			return r, errors.New("the manifest's createdAt is not a time")
 		}
-		if r.At.Before(made) { // PostgreSQL would stop at the end of the copy and report success
+		if r.At.Before(made) { // PostgreSQL would stop at the end of the copy and report no error
 			return r, fmt.Errorf("%w, which is of %s", localpg.ErrBeforeBase, m.CreatedAt)
 		}
 	case c.Position != "":
@@ -78,8 +78,9 @@ func (c *Restore) recoverInto(ctx context.Context, folder string, r localpg.Reco
 	return localpg.Recover(ctx, localpg.Options{DataDir: folder, NoFetch: c.NoFetch}, base, r)
 }
 
-// commitOf returns the transaction that committed a position. The log does not name positions,
-// so commitOf replays it to the end in a temporary folder and asks there.
+// commitOf returns the id of the transaction that committed an event. The log does not contain
+// positions, so commitOf replays it to the end in a temporary folder and looks for the event
+// there.
 func (c *Restore) commitOf(ctx context.Context, at eventPosition, log string) (xid string, err error) {
 	if err := os.MkdirAll(c.Dir(), 0o755); err != nil {
 		return "", err

@@ -17,7 +17,7 @@ import (
 	"github.com/countersign/countersign/ledger"
 )
 
-// Signer lists and rotates the keys that sign.
+// Signer has the commands that list and rotate signing keys.
 type Signer struct {
 	List   signerListCmd   `cmd:"" help:"List the ledger's signing keys with purpose and the positions where each is valid."`
 	Rotate signerRotateCmd `cmd:"" help:"Activate a new key, signed by the old key and by itself, and retire the old key."`
@@ -28,12 +28,12 @@ type signerListCmd struct{ setting.Ledger }
 
 // listedKey is one line of the output of "countersign signer list".
 type listedKey struct {
-	Partition int16  `json:"partition,omitzero"` // absent for partition 0
+	Partition int16  `json:"partition,omitzero"` // left out for partition 0
 	KeyID     string `json:"keyId"`
 	Purpose   string `json:"purpose"`
 	From      int64  `json:"fromPosition"`
-	To        int64  `json:"toPosition"`       // 0: active
-	Void      int64  `json:"voidFromPosition"` // 0: every signature is valid
+	To        int64  `json:"toPosition"`       // 0 means active
+	Void      int64  `json:"voidFromPosition"` // 0 means that all its signatures are valid
 }
 
 // Run prints the keys in the order of their activation.
@@ -81,8 +81,8 @@ type signerRotateCmd struct {
 	CompromisedFrom []int64 `help:"Position from which signatures of the old key are void, because the key was compromised. If the ledger has several partitions, one position for each, in order." name:"compromised-from" placeholder:"POSITION"`
 }
 
-// Run rotates the key. Nodes that have NEXT_SIGNING_KEY switch to it at once; others answer 503
-// until they are started with it as SIGNING_KEY.
+// Run rotates a key. Nodes with NEXT_SIGNING_KEY switch to the new key at once; other nodes answer
+// 503 until they are restarted with it as SIGNING_KEY.
 func (c *signerRotateCmd) Run(ctx context.Context, o *screen.Output) error {
 	if c.NextKey == "" {
 		return errors.New("NEXT_SIGNING_KEY is not set: set it to the new key, or use --next-signing-key")

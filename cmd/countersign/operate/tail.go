@@ -20,7 +20,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Tail prints events as they come.
+// Tail prints new events.
 type Tail struct {
 	Last  int      `help:"Begin with this many of the newest events." short:"n" default:"10" placeholder:"N"`
 	Once  bool     `help:"Stop after the newest event instead of waiting for more."`
@@ -34,7 +34,7 @@ type Tail struct {
 
 const (
 	tailBatch = 500
-	tailEvery = time.Second // polling interval where the database sends no notices
+	tailEvery = time.Second // polling interval if the database sends no notifications
 )
 
 // Run prints events until a signal.
@@ -56,7 +56,7 @@ func (c *Tail) Run(ctx context.Context, o *screen.Output) error {
 	return c.follow(ctx, o, n.Ledger)
 }
 
-// follow prints the stored events, and then new ones.
+// follow prints the newest stored events, and then each new one.
 func (c *Tail) follow(ctx context.Context, o *screen.Output, l *ledger.Ledger) error {
 	after, err := l.Heads(ctx)
 	if err != nil {
@@ -66,7 +66,7 @@ func (c *Tail) follow(ctx context.Context, o *screen.Output, l *ledger.Ledger) e
 		after[p] = max(after[p]-int64(c.Last), 0)
 	}
 	for {
-		changed := l.Changed() // before reading: a later event then ends the wait
+		changed := l.Changed() // get the channel before reading, so that it reports an event after the read
 		events, err := newest(ctx, l, after)
 		switch {
 		case ctx.Err() != nil: // a signal ends the command
@@ -92,7 +92,8 @@ func (c *Tail) follow(ctx context.Context, o *screen.Output, l *ledger.Ledger) e
 	}
 }
 
-// showWhole prints the data of an event's message: the bytes whose hash is datahash.
+// showWhole prints an event in the form in which the fan-out publishes its data. The message's
+// datahash is the hash of these bytes.
 func (c *Tail) showWhole(ctx context.Context, o *screen.Output, l *ledger.Ledger) error {
 	at, err := parsePosition(c.Position)
 	if err == nil {
@@ -116,7 +117,7 @@ func (c *Tail) showWhole(ctx context.Context, o *screen.Output, l *ledger.Ledger
 	return err
 }
 
-// newest returns the events after the given positions of each partition, in order of time, and
+// newest returns the events after these positions, one position per partition, ordered by time. It
 // advances the positions.
 func newest(ctx context.Context, l *ledger.Ledger, after []int64) ([]ledger.Event, error) {
 	var all []ledger.Event
@@ -136,7 +137,7 @@ func newest(ctx context.Context, l *ledger.Ledger, after []int64) ([]ledger.Even
 	return all, nil
 }
 
-// tailedEvent is one event as --json prints it.
+// tailedEvent is an event in the output of --json.
 type tailedEvent struct {
 	Partition int16          `json:"partition,omitzero"`
 	Position  int64          `json:"position"`
@@ -159,7 +160,7 @@ func (c *Tail) showAll(o *screen.Output, events []ledger.Event) error {
 	return nil
 }
 
-// show prints an event that matches the filters.
+// show prints an event if it matches the filters.
 func (c *Tail) show(o *screen.Output, e ledger.Event) error {
 	said, state := summary(told(e.Payload))
 	if !c.takes(e, said) {
@@ -194,15 +195,15 @@ func (c *Tail) takes(e ledger.Event, said string) bool {
 	return typed && (c.Org == "" || e.Tenant == c.Org) && strings.Contains(text, strings.ToLower(c.Match))
 }
 
-// telling are the members of payloads that summarize what happened, most important first.
-// Encrypted members are not text and are left out.
+// telling lists the members of payloads that a summary shows, the most important first. Encrypted
+// members are not text, so they are left out.
 var telling = []string{"decision", "verdict", "conformance", "outcome", "risk", "state", "status", "protocol", "service", "operation", "product", "charge",
 	"plan", "role", "purpose", "version", "decisionId", "paymentId", "workflowId", "changed", "reason"}
 
-// word is such a member of an event and its value.
+// word is the name and value of a member in telling.
 type word struct{ name, text string }
 
-// told returns the telling members that an event has.
+// told returns the members of a payload that telling lists.
 func told(payload []byte) (words []word) {
 	var members map[string]jsontext.Value
 	if json.Unmarshal(payload, &members) != nil {
@@ -226,7 +227,7 @@ func told(payload []byte) (words []word) {
 	return words
 }
 
-// summary returns a one-line summary of an event, and the word that decides its colour.
+// summary returns one line about an event, and the value that determines its colour.
 func summary(words []word) (said, state string) {
 	parts := make([]string, len(words))
 	for i, w := range words {
@@ -244,7 +245,7 @@ func scalar(value jsontext.Value) string {
 	var list []string
 	switch value.Kind() {
 	case '"':
-		_ = json.Unmarshal(value, &text) // stored events are valid JSON
+		_ = json.Unmarshal(value, &text) // no error: stored events are valid JSON
 	case '0':
 		text = string(value)
 	case '[':

@@ -16,23 +16,23 @@ import (
 	"github.com/countersign/countersign/ledger/keeper"
 )
 
-// Top shows what a ledger is doing: calls, verdicts, and how far the read models and the
-// published heads are behind.
+// Top shows the current activity of a ledger: calls, decisions, and how far read models and signed
+// heads are behind.
 type Top struct {
 	Every time.Duration `help:"Refresh interval on a terminal." default:"2s"`
 	Once  bool          `help:"Print once and stop; the default in a pipe and with --json."`
 	setting.Ledger
 }
 
-// topWindow is the period of the counts. topEvents is the number of events read at the start,
-// so on a busy ledger the counts of the longer period begin too low.
+// topWindow is the longest period that is counted. topEvents is the number of events that are read
+// at the start, so on a busy ledger the counts for that period are too low at first.
 const (
 	topWindow = 15 * time.Minute
 	topEvents = 20000
 )
 
-// topCounts are the rows of top. Each counts events of the given types that have the given
-// member; a row without types counts all events.
+// topCounts has the rows of top. A row counts events of the given types with the given member;
+// without types it counts all events.
 var topCounts = []struct {
 	name  string
 	types []string
@@ -49,7 +49,7 @@ var topCounts = []struct {
 	{name: "payments", types: []string{"payment.settled"}},
 }
 
-// counted is an event in the window, reduced to what the counts need.
+// counted has the fields of an event that the counts need.
 type counted struct {
 	at   time.Time
 	kind string
@@ -61,9 +61,9 @@ func (e counted) is(types []string, with word) bool {
 	return (types == nil || slices.Contains(types, e.kind)) && (with == word{} || slices.Contains(e.told, with))
 }
 
-// topState holds the data that top keeps from one refresh to the next.
+// topState is kept from one refresh to the next.
 type topState struct {
-	after  []int64 // last read position by partition
+	after  []int64 // position of the last event read, by partition
 	window []counted
 }
 
@@ -76,7 +76,7 @@ type topCount struct {
 	newestAt time.Time
 }
 
-// topLag is the distance of a reader from the head.
+// topLag shows how far a reader of the ledger is behind the head.
 type topLag struct {
 	Name     string `json:"name"`
 	Position int64  `json:"position"`
@@ -84,7 +84,7 @@ type topLag struct {
 	State    string `json:"state"`
 }
 
-// topView holds the data that one refresh shows.
+// topView is the content of one refresh.
 type topView struct {
 	Origin string     `json:"origin"`
 	Head   int64      `json:"head"`
@@ -129,7 +129,7 @@ func (c *Top) Run(ctx context.Context, o *screen.Output) error {
 	}
 }
 
-// look reads the new events and counts those in the window.
+// look reads new events and counts those in the window.
 func (s *topState) look(ctx context.Context, l *ledger.Ledger, now time.Time) (topView, error) {
 	for {
 		events, err := newest(ctx, l, s.after)
@@ -175,7 +175,7 @@ func (s *topState) counts(now time.Time) []topCount {
 	return rows
 }
 
-// lagsOf reads the positions of the read models, the sinks and the signed heads.
+// lagsOf returns the positions of the read models, the sinks and the signed heads.
 func lagsOf(ctx context.Context, l *ledger.Ledger, head int64) (lags []topLag, err error) {
 	rows, err := l.Pool().Query(ctx, `select name, sum(pos)::bigint, min(state) from projection_checkpoint group by name order by name`)
 	if err != nil {

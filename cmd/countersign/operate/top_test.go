@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The text of a reason is not counted as a verdict.
+// Top counts members of events. The same text in a free-form reason is not counted.
 func TestTopCountsMembersAndNoText(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

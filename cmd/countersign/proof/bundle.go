@@ -20,9 +20,8 @@ import (
 
 var gzipMagic = []byte{0x1f, 0x8b}
 
-// openNamed opens the source that the user names. It returns an export if name is a folder
-// or a compressed file, and otherwise the whole text of the file. The name - is standard
-// input.
+// openNamed opens the source that the user names. If it is a folder or a compressed file, it
+// returns an export, otherwise the complete text of the file. The name "-" means standard input.
 func openNamed(ctx context.Context, o *screen.Output, name string) (export *bundle.Bundle, text []byte, err error) {
 	progress := func(text string) { o.Progress.Say("%s", text) }
 	if info, err := os.Stat(name); name != "-" && err == nil && info.IsDir() {
@@ -35,7 +34,7 @@ func openNamed(ctx context.Context, o *screen.Output, name string) (export *bund
 	}
 	defer in.Close()
 	from := bufio.NewReader(in)
-	if magic, _ := from.Peek(len(gzipMagic)); bytes.Equal(magic, gzipMagic) { // shorter is a text
+	if magic, _ := from.Peek(len(gzipMagic)); bytes.Equal(magic, gzipMagic) { // a shorter file is a text
 		export, err = bundle.Unpack(ctx, from, progress)
 		return export, nil, err
 	}
@@ -43,8 +42,8 @@ func openNamed(ctx context.Context, o *screen.Output, name string) (export *bund
 	return nil, text, err
 }
 
-// exports verifies the named exports, offline. If two are named, it also checks whether the
-// second one goes on where the first one ends.
+// exports verifies the named exports, offline. If two are named, it also checks whether the second
+// starts where the first ends.
 func (c *Verify) exports(ctx context.Context, o *screen.Output, first *bundle.Bundle, keys []bundle.Key) error {
 	result, text, err := c.bundle(ctx, o, first, keys)
 	if err != nil {
@@ -84,13 +83,13 @@ func (c *Verify) exports(ctx context.Context, o *screen.Output, first *bundle.Bu
 	return answer(o, both, text, len(both.False) == 0)
 }
 
-// joinedExports is the answer about two exports.
+// joinedExports is the result for two exports.
 type joinedExports struct {
 	Exports []bundle.Result `json:"exports"`
 	bundle.Joint
 }
 
-// answer prints a result. If it is not good, the exit code is 1.
+// answer prints a result. It returns ErrNo, which means exit code 1, if good is false.
 func answer(o *screen.Output, result any, text string, good bool) error {
 	if err := o.Result(result, o.Wrapped("%s", text)); err != nil {
 		return err
@@ -101,7 +100,7 @@ func answer(o *screen.Output, result any, text string, good bool) error {
 	return nil
 }
 
-// bundle verifies one export, and brings the pin up to date.
+// bundle verifies one export and updates the pin.
 func (c *Verify) bundle(ctx context.Context, o *screen.Output, opened *bundle.Bundle, keys []bundle.Key) (result bundle.Result, text string, err error) {
 	trust := bundle.Trust{Keys: keys}
 	if c.Pin != "" {
@@ -150,8 +149,8 @@ func (c *Verify) bundle(ctx context.Context, o *screen.Output, opened *bundle.Bu
 	return result, text, err
 }
 
-// views compares the views of an export with those that are made from its events, if the user
-// asks for that. A view that differs makes the result not valid.
+// views compares the views of an export with views that are made from its events, if --views is
+// set. A difference makes the result not valid.
 func (c *Verify) views(ctx context.Context, opened *bundle.Bundle, result *bundle.Result) (text string, err error) {
 	if !c.Views || !result.Valid {
 		return "VIEWS not checked: of views/, VERIFY.md and verify.py it is only known that they are the files the manifest names\n", nil
@@ -175,8 +174,8 @@ func (c *Verify) views(ctx context.Context, opened *bundle.Bundle, result *bundl
 	return fmt.Sprintf("%sVIEWS        the export was made by %q: a program of another version may make other views; the events are verified (make the views yourself: countersign views)\n", text, m.Generator), nil
 }
 
-// readPin reads the checkpoint that the user has kept. A missing file is an error: a mistyped
-// name must not look like a first verification.
+// readPin reads the checkpoint that the user has stored. A missing file is an error, because a
+// mistyped name must not be treated as a first verification.
 func readPin(path string) ([]byte, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -185,8 +184,8 @@ func readPin(path string) ([]byte, error) {
 	return text, err
 }
 
-// inWords explains to a person why the pin, or the answers that were kept, refuse an export. It
-// is empty for other reasons.
+// inWords explains why an export does not match the pin, or the answers that the user has stored.
+// It returns "" for other reasons.
 func inWords(reason string) string {
 	switch {
 	case strings.HasPrefix(reason, "pin: ROLLBACK: "):

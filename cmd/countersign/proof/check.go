@@ -19,9 +19,9 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Check is the executor's own check, just before it pays or calls: the decision must be about
-// the pending call, by this organization, and still valid. It needs no database. It asks the
-// service only whether a stop has ended the decision.
+// Check is the check that a program makes right before it pays or calls. It checks that the
+// decision is about the pending call, belongs to this organization, and is still valid. It needs
+// no database. It asks the service only whether an emergency stop has ended the decision.
 type Check struct {
 	Decision string `help:"The signed decision, as it was answered; - for standard input." required:"" placeholder:"FILE"`
 	Approval string `help:"The signed approval of a decision that needed a review." placeholder:"FILE"`
@@ -33,18 +33,18 @@ type Check struct {
 	Call string `arg:"" help:"The pending call as JSON: {\"protocol\",\"intent\"}, or the intent alone."`
 }
 
-// checkAnswer is the answer of check, as JSON.
+// checkAnswer is the result of check.
 type checkAnswer struct {
 	Execute     bool    `json:"execute"`
 	OrgID       string  `json:"orgId"`
 	ActionHash  *string `json:"assuranceActionHash"`
 	Reason      *string `json:"reason"`
 	ValidUntil  *string `json:"validUntil"`
-	StopChecked bool    `json:"stopChecked"` // the service was asked
-	UsedIn      *string `json:"usedIn"`      // the file that keeps the decision as used
+	StopChecked bool    `json:"stopChecked"` // true if the service was asked
+	UsedIn      *string `json:"usedIn"`      // path of the file in which the decision is recorded as used
 }
 
-// Run says whether the call may be made; exit code 1 says no.
+// Run prints whether the call may be made. The exit code is 1 if not.
 func (c *Check) Run(ctx context.Context, o *gate.Output) error {
 	if !strings.HasPrefix(c.Org, "org_") {
 		return errors.New("--org must be the id of an organization (org_...)")
@@ -66,9 +66,9 @@ func (c *Check) Run(ctx context.Context, o *gate.Output) error {
 	return nil
 }
 
-// check says why the call must not be made; an empty whyNot allows it. It checks the files
-// first, then asks the service, and adds the decision to the list of used ones last, since
-// only that leaves a trace. An error means that the check gave no answer.
+// check returns the reason why the call must not be made, or "" if it may be made. It checks the
+// files first, then asks the service, and records the decision as used in the last step, because
+// only that changes something. An error means that a check could not be made.
 func (c *Check) check(ctx context.Context, user guard.Account, said *checkAnswer) (whyNot string, err error) {
 	trusted, err := c.Trusted()
 	if err != nil {
@@ -95,7 +95,7 @@ func (c *Check) check(ctx context.Context, user guard.Account, said *checkAnswer
 		}
 		approval = &read
 	}
-	// The decision and the approval must allow this call now.
+	// Decision and approval must permit this call at this time.
 	call, err := pendingCall(c.Call, decision.Protocol)
 	if err != nil {
 		return "", fmt.Errorf("the pending call: %w", err)
@@ -106,14 +106,14 @@ func (c *Check) check(ctx context.Context, user guard.Account, said *checkAnswer
 		return whyNot, nil
 	}
 	said.ValidUntil = &until
-	// The service knows whether a stop has ended the decision.
+	// An emergency stop must not have ended the decision; only the service can tell.
 	if c.URL != "" {
 		if whyNot, err = c.ask(ctx, decision, hash, approval); err != nil || whyNot != "" {
 			return whyNot, err
 		}
 		said.StopChecked = true
 	}
-	// The decision must not have been used on this machine. From now on it is.
+	// The decision must not have been used on this machine. Record that it is used now.
 	used := usedDecisions(c.State)
 	if used == "" {
 		if used, err = ownUsedDecisions(user); err != nil {
@@ -128,8 +128,8 @@ func (c *Check) check(ctx context.Context, user guard.Account, said *checkAnswer
 	return "", nil
 }
 
-// refusedRecord returns the reason to refuse if a record is false, which is an answer. If the
-// record cannot be read, it returns the error.
+// refusedRecord returns the reason to refuse the call if a record is not valid. Other errors, for
+// example a file that cannot be read, it returns as errors.
 func refusedRecord(err error) (whyNot string, _ error) {
 	if errors.Is(err, errFalse) {
 		return err.Error(), nil
@@ -137,7 +137,7 @@ func refusedRecord(err error) (whyNot string, _ error) {
 	return "", err
 }
 
-// text formats the answer for a person.
+// text returns the result as text.
 func (c checkAnswer) text() string {
 	if !c.Execute {
 		return "DO NOT EXECUTE  " + *c.Reason + "\norganization    " + c.OrgID + "\n"
@@ -150,11 +150,11 @@ func (c checkAnswer) text() string {
 		"organization    " + c.OrgID + "\n" + stop + "\n"
 }
 
-// errFalse means that no trusted key has signed the record as it is. The answer is no.
+// errFalse is the error for a record that no trusted key has signed in this form.
 var errFalse = errors.New("is not a good record of a trusted key")
 
-// genuine reads a signed record from a file and checks it with keys that the caller trusts,
-// never with keys from the file itself.
+// genuine reads a signed record from a file and verifies it with keys that the user trusts, never
+// with keys in the file itself.
 func (c *Check) genuine(file, payloadType string, keys seal.Keys) (record jsontext.Value, hash string, err error) {
 	text, err := files.ReadInput(file)
 	if err != nil {
@@ -171,7 +171,7 @@ func (c *Check) genuine(file, payloadType string, keys seal.Keys) (record jsonte
 	return record, envelope.Integrity.RecordHash, err
 }
 
-// pendingCall reads a call. If text is an intent alone, its protocol is that of the decision.
+// pendingCall parses a call. If the text is only an intent, it belongs to the decision's protocol.
 func pendingCall(text, protocol string) (assurance.PendingCall, error) {
 	members, err := canon.Canonical([]byte(text))
 	if err != nil {

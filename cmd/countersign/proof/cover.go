@@ -11,17 +11,17 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// framework lists the requirements of a framework for which a pack has evidence.
+// framework is an audit framework, with the requirements for which a pack contains evidence.
 type framework struct {
 	Name         string
 	Requirements []requirement
 }
 
-// requirement is a requirement in our words, the files that are evidence for it, and what they
-// do not prove.
+// requirement is one requirement of a framework in our words, with the files that are evidence for
+// it and what they do not prove.
 type requirement struct{ ID, Asks, Files, NotProven string }
 
-// frameworks are the frameworks of /docs/compliance, which has all of their rows.
+// frameworks has the frameworks of the page /docs/compliance, which lists all their requirements.
 var frameworks = map[string]framework{
 	"soc2": {"SOC 2 (Trust Services Criteria)", []requirement{
 		{"CC6.1 to CC6.3", "access is granted by role and removed when it is not needed", "pack/access.jsonl", "access to other systems"},
@@ -49,7 +49,7 @@ var frameworks = map[string]framework{
 		{"(f)(2)(iv)", "records can be provided in usable form", "events.jsonl, views/", "your agreements with a third party"}}},
 }
 
-// cover holds the data of the cover page, which describes the content of a pack.
+// cover has the data of the cover page, which describes the content of a pack.
 type cover struct {
 	Manifest    bundle.Manifest
 	RequestedBy string
@@ -59,14 +59,14 @@ type cover struct {
 	NoPersonal  bool
 	Totals      bundle.Statement
 	Oversight   projections.Oversight
-	Policies    int // versions activated in the period
-	Access      int // entries of the access history
+	Policies    int // number of policy versions activated in the period
+	Access      int // number of entries in the access history
 	Statements  []coverStatement
-	More        bool // there were more agents
+	More        bool // true if there were more agents than statements
 	Verified    audit.Report
 }
 
-// coverStatement names a statement about an agent.
+// coverStatement refers to the statement about one agent.
 type coverStatement struct{ Agent, File, Says string }
 
 func (c *cover) html() ([]byte, error) {

@@ -22,7 +22,7 @@ import (
 	"github.com/countersign/countersign/migrations"
 )
 
-// audit verifies a database: the one of DATABASE_URL, with any role that may select, or the
+// audit verifies a database: the one of DATABASE_URL, with any role that can read it, or the
 // private one.
 func (c *Verify) audit(ctx context.Context, o *screen.Output) error {
 	a, err := c.auditor()
@@ -50,18 +50,17 @@ func (c *Verify) audit(ctx context.Context, o *screen.Output) error {
 	return printReport(o, report)
 }
 
-// forgetFinding deletes the note of an earlier finding, so that nodes which have stopped
-// because this ledger was false append again. It reaches the nodes that keep their checkpoints
-// in the folder that this command was given.
+// forgetFinding removes the note that this ledger was altered, so that nodes append again. It
+// affects the nodes that use the checkpoint folder of this command's settings.
 func (c *Verify) forgetFinding(report audit.Report) error {
 	outside, err := node.Checkpoints(&c.Ledger, false)
 	if err != nil || c.ChainOnly {
 		return err
 	}
-	return outside.Folder.ForgetFinding(strings.TrimSuffix(report.Origin, "/0")) // the ledger of one partition
+	return outside.Folder.ForgetFinding(strings.TrimSuffix(report.Origin, "/0")) // a ledger with one partition has the suffix /0
 }
 
-// auditor collects the options of the audit: trusted keys, pins and checkpoints outside of the
+// auditor returns the options of the verification: trusted keys, pins, and checkpoints outside the
 // database.
 func (c *Verify) auditor() (audit.Options, error) {
 	a := audit.Options{Workers: c.Workers, ChainOnly: c.ChainOnly, FullSpeed: c.FullSpeed, Unarchived: c.Unarchived}
@@ -94,7 +93,7 @@ func (c *Verify) auditor() (audit.Options, error) {
 	}
 	for p := 0; c.Pin != ""; p++ {
 		if _, err := os.Stat(pinOf(c.Pin, p)); p > 0 && errors.Is(err, fs.ErrNotExist) {
-			break // how many there are only the database says
+			break // only the database shows how many partitions there are
 		}
 		text, err := readPin(pinOf(c.Pin, p))
 		if err != nil {
@@ -107,8 +106,8 @@ func (c *Verify) auditor() (audit.Options, error) {
 	return a, err
 }
 
-// pinOf returns the file with the pin of a partition. The pin of partition 0 is in the file
-// that the user names; that of partition p is next to it, with .p after the name.
+// pinOf returns the pin file of a partition. For partition 0 it is the file that the user names;
+// for partition N it is that name followed by .N.
 func pinOf(path string, partition int) string {
 	if partition == 0 {
 		return path
@@ -116,7 +115,8 @@ func pinOf(path string, partition int) string {
 	return fmt.Sprintf("%s.%d", path, partition)
 }
 
-// trustedOfEveryPurpose returns the keys that the user trusts, for records and for checkpoints.
+// trustedOfEveryPurpose returns the keys that the user trusts, for records and for checkpoints, by
+// key id.
 func (c *Verify) trustedOfEveryPurpose() (map[string]ed25519.PublicKey, error) {
 	all, err := c.Trusted()
 	keys := map[string]ed25519.PublicKey{}
@@ -128,8 +128,8 @@ func (c *Verify) trustedOfEveryPurpose() (map[string]ed25519.PublicKey, error) {
 	return keys, err
 }
 
-// keepPin writes the newest checkpoint of a ledger that verified into the pin file. With this
-// file the user's next verification shows whether history was taken back.
+// keepPin writes the newest checkpoint of a verified ledger to the pin file, so that the user's
+// next verification can detect a rollback.
 func (c *Verify) keepPin(ctx context.Context, url string, report audit.Report) error {
 	if c.Pin == "" || report.Checkpoints == 0 {
 		return nil
@@ -146,7 +146,7 @@ func (c *Verify) keepPin(ctx context.Context, url string, report audit.Report) e
 	return nil
 }
 
-// replacePin writes a newer note into a pin file. It keeps the tenants that the pin knows.
+// replacePin replaces the note in a pin file and keeps the tenants that are listed in it.
 func replacePin(path string, note []byte) error {
 	old, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -12,14 +12,14 @@ import (
 	"github.com/countersign/countersign/ledger/bundle"
 )
 
-// Dispute writes all that the ledger has about one purchase, for the two parties of a dispute.
+// Dispute writes all events about one purchase, for the two parties of a dispute.
 type Dispute struct {
 	packed
 	Payment  string `help:"Id of the payment over x402 to this service, pay_..." placeholder:"ID"`
 	Decision string `help:"Id of the decision about a purchase of an agent of the organization, asd_..." placeholder:"ID"`
 }
 
-// Run writes the pack.
+// Run writes the bundle.
 func (c *Dispute) Run(ctx context.Context, o *screen.Output) error {
 	switch {
 	case (c.Payment == "") == (c.Decision == ""):

@@ -23,7 +23,7 @@ import (
 	"github.com/countersign/countersign/ledger/pace"
 )
 
-// packed are the flags of the commands that write a bundle into a file.
+// packed has the flags of commands that write a bundle to a file.
 type packed struct {
 	setting.Ledger
 	Org        string `help:"Organization, or service for the operator's own tenant; default: the one of org use, or the only one there is." env:"COUNTERSIGN_ORG" placeholder:"ORG"`
@@ -32,16 +32,16 @@ type packed struct {
 	FullSpeed  bool   `help:"Do not go slower while others append." name:"full-speed"`
 }
 
-// howToCheck is the line of the output that says how to check the file.
+// howToCheck returns the line that tells how to verify the file.
 func (c *packed) howToCheck() string {
 	return fmt.Sprintf("check it: countersign verify %s --keys jwks.json, or unpack it and python3 export/verify.py --keys jwks.json export\n", c.Out)
 }
 
-// exporter makes a bundle in the folder of e.
+// exporter writes a bundle into the folder of e.
 type exporter func(n *node.Node, e evidence.Export) (evidence.Exported, error)
 
-// Export writes the signed history of an organization for an auditor who trusts
-// neither us nor our programs.
+// Export writes the signed history of an organization, for an auditor who trusts neither the
+// operator nor our programs.
 type Export struct {
 	packed
 	From     string `help:"Only events from this time on, RFC 3339 or a date." placeholder:"TIME"`
@@ -54,7 +54,7 @@ type Export struct {
 	Receipts bool   `help:"With --agent, --decision, --protocol or --run: also approvals and receipts by their own numbers, so that none of them can be missing."`
 }
 
-// Run exports.
+// Run writes the export.
 func (c *Export) Run(ctx context.Context, o *screen.Output) (err error) {
 	filters := bundle.Filters{From: c.From, To: c.To, Protocol: c.Protocol, Decision: c.Decision, Agent: c.Agent, Run: c.RunID, NoPersonal: c.NoPersonal, Receipts: c.Receipts}
 	if c.Receipts && !filters.Selects() {
@@ -82,7 +82,7 @@ func (c *Export) Run(ctx context.Context, o *screen.Output) (err error) {
 		c.Out, manifest.Count, manifest.FirstSequence, manifest.FirstSequence+manifest.Count-1, manifest.Tenant, manifest.CheckpointSize, showing(manifest), c.howToCheck(), end))
 }
 
-// numbers lists the series of a selection with their numbers in the period.
+// numbers returns a line for each series of a selection, with its numbers in the period.
 func numbers(m evidence.Exported) string {
 	var text strings.Builder
 	for _, r := range m.Selection.Series {
@@ -95,8 +95,8 @@ func numbers(m evidence.Exported) string {
 	return text.String()
 }
 
-// showing says how many decisions an export shows, so that the user notices a filter that
-// matches nothing.
+// showing returns how many decisions the export shows, so that the user notices filters that match
+// nothing.
 func showing(m evidence.Exported) string {
 	switch {
 	case m.Decisions == 0 && m.Filters.Selects():
@@ -109,13 +109,13 @@ func showing(m evidence.Exported) string {
 	return fmt.Sprintf("shows %d decisions", m.Decisions)
 }
 
-// write makes a bundle and packs it into the file of --out. named says that the bundle is about
-// an organization, which --org or its default names.
+// write makes a bundle and packs it into the file of --out. named is true if the bundle is about
+// the organization of --org, or the default organization.
 func (c *packed) write(ctx context.Context, o *screen.Output, named bool, export exporter) (m evidence.Exported, err error) {
 	if c.Out == "-" {
 		return c.pack(ctx, o, named, o.Stdout, true, export)
 	}
-	file, err := files.Create(c.Out) // before the export is recorded, so that a file that cannot be written stops it
+	file, err := files.Create(c.Out) // before the export is recorded, so that no export is recorded if the file cannot be written
 	if err != nil {
 		return m, err
 	}
@@ -123,9 +123,10 @@ func (c *packed) write(ctx context.Context, o *screen.Output, named bool, export
 	return m, file.Close(err)
 }
 
-// pack makes the bundle and packs it. It packs before the export is recorded in the ledger,
-// since a disk may be full. If to leaves this machine at once (direct), it packs after that, so
-// that no data leave which the ledger does not know of.
+// pack makes the bundle and packs it. Normally it packs before the export is recorded in the
+// ledger, because the disk may be full. If direct is true, to sends the data elsewhere at once (a
+// pipe or device). Then it packs afterwards, so that no data leaves without a record in the
+// ledger.
 func (c *packed) pack(ctx context.Context, o *screen.Output, named bool, to io.Writer, direct bool, export exporter) (m evidence.Exported, err error) {
 	n, err := node.Start(ctx, &c.Ledger, false, true, "", logs.New(slog.LevelWarn), func(string, ...any) {})
 	if err != nil {
@@ -137,7 +138,7 @@ func (c *packed) pack(ctx context.Context, o *screen.Output, named bool, to io.W
 			return m, err
 		}
 	}
-	if _, err := n.KeepCheckpoints(ctx); err != nil { // the newest events are covered, too
+	if _, err := n.KeepCheckpoints(ctx); err != nil { // so that a checkpoint covers the newest events, too
 		return m, err
 	}
 	folder, err := os.MkdirTemp("", "countersign-export-*")
@@ -164,9 +165,8 @@ func (c *packed) pack(ctx context.Context, o *screen.Output, named bool, to io.W
 // bound is a time that the user gives, with the name of its flag or argument.
 type bound struct{ name, text string }
 
-// span returns the beginning and the end of the time that the user asks for, as RFC 3339: the
-// period that --period names, or else the time from first to next. Any of the three texts may be
-// empty.
+// span returns start and end of the time that the user selects, as RFC 3339: of the period named,
+// if it is not empty, or from first to next. Each may be empty.
 func span(named string, first, next bound) (from, to string, err error) {
 	if named != "" {
 		if first.text != "" || next.text != "" {
@@ -185,8 +185,8 @@ func span(named string, first, next bound) (from, to string, err error) {
 	return from, to, err
 }
 
-// moment reads a time, or a date, which means the beginning of that day in UTC. It returns
-// RFC 3339, or an empty text if the user gave none.
+// moment parses a time, or a date, which means its beginning in UTC. It returns RFC 3339, or "" if
+// the user gave none.
 func (b bound) moment() (string, error) {
 	if day, err := time.Parse(time.DateOnly, b.text); err == nil {
 		return day.Format(time.RFC3339), nil
@@ -199,14 +199,13 @@ func (b bound) moment() (string, error) {
 
 var periodForm = regexp.MustCompile(`^(\d{4})(?:Q([1-4])|-(0[1-9]|1[0-2]))?$`)
 
-// period returns the first moment of a year, quarter or month, and the first moment of the
-// next one, in UTC.
+// period returns the first moment of a year, quarter or month, and of the following one, in UTC.
 func period(text string) (from, to time.Time, err error) {
 	parts := periodForm.FindStringSubmatch(text)
 	if parts == nil {
 		return from, to, errors.New("--period: want 2026Q3, 2026-09 or 2026")
 	}
-	year, _ := strconv.Atoi(parts[1]) // the pattern has digits only
+	year, _ := strconv.Atoi(parts[1]) // no error: the pattern has only digits
 	month, months := 1, 12
 	if q, err := strconv.Atoi(parts[2]); err == nil {
 		month, months = 3*q-2, 3

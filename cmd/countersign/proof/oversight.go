@@ -11,7 +11,7 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Oversight prints figures about the reviews that people gave, measured from the events.
+// Oversight prints figures about human reviews, computed from the events.
 type Oversight struct {
 	Org    string `help:"Organization; default: the one of org use, or the only one there is." env:"COUNTERSIGN_ORG" placeholder:"ORG"`
 	Period string `help:"The quarter, month or year in which the decisions were recorded: 2026Q4, 2026-11 or 2026." required:"" placeholder:"PERIOD"`
@@ -37,7 +37,7 @@ func (c *Oversight) Run(ctx context.Context, o *screen.Output) error {
 	})
 }
 
-// oversightText lists the figures, one a line, and the reviewers.
+// oversightText returns the figures and the reviewers, one per line.
 func oversightText(o projections.Oversight) string {
 	var text strings.Builder
 	line := func(name, format string, args ...any) {

@@ -24,7 +24,7 @@ type Evidence struct {
 	Pack Pack `cmd:"" help:"Write the export of a period with statements about its agents, figures of oversight, history of policies and of access, a verification report and a cover page, as one signed file."`
 }
 
-// Pack writes an export whose signed manifest also names the files of the pack.
+// Pack writes an export with the files of an evidence pack, all listed in the signed manifest.
 type Pack struct {
 	packed
 	Framework   string `help:"Framework whose requirements the cover page lists: soc2, iso42001, eu-ai-act, nist-ai-rmf or sec17a4." enum:"soc2,iso42001,eu-ai-act,nist-ai-rmf,sec17a4" required:"" placeholder:"NAME"`
@@ -32,17 +32,17 @@ type Pack struct {
 	RequestedBy string `help:"Who asked for the pack, for its cover page." name:"requested-by" default:"the operator, on the command line" placeholder:"TEXT"`
 }
 
-// packing is a pack that is being written.
+// packing is the state of a pack that is being written.
 type packing struct {
 	*Pack
 	n        *node.Node
 	from, to time.Time
-	filters  bundle.Filters // from and to
+	filters  bundle.Filters // only From and To
 	put      func(name string, text []byte) error
 	cover    cover
 }
 
-// Run writes the pack, and verifies it with the keys of the ledger.
+// Run writes the pack, and verifies it with the ledger's keys.
 func (c *Pack) Run(ctx context.Context, o *screen.Output) error {
 	from, to, err := period(c.Period)
 	if err != nil {
@@ -66,7 +66,7 @@ func (c *Pack) Run(ctx context.Context, o *screen.Output) error {
 		c.Out, m.Count, m.Tenant, p.filters.From, p.filters.To, len(p.cover.Statements), c.howToCheck()))
 }
 
-// write adds the files of the pack.
+// write writes the files of the pack.
 func (p *packing) write(ctx context.Context, m bundle.Manifest, found evidence.Found, put func(name string, text []byte) error) error {
 	p.put = put
 	p.cover = cover{Manifest: m, RequestedBy: p.RequestedBy, Framework: frameworks[p.Framework], From: p.from, To: p.to, At: p.n.App.Now().UTC(), Totals: found.Totals, More: found.More, NoPersonal: p.NoPersonal}
@@ -82,7 +82,7 @@ func (p *packing) write(ctx context.Context, m bundle.Manifest, found evidence.F
 	return put("cover.html", text)
 }
 
-// asJSON puts a value as a file.
+// asJSON writes a value to a file.
 func (p *packing) asJSON(name string, value any) error {
 	text, err := json.Marshal(value, json.Deterministic(true), jsontext.Multiline(true))
 	if err != nil {
@@ -93,7 +93,7 @@ func (p *packing) asJSON(name string, value any) error {
 
 // accessEntry is a line of access.jsonl.
 type accessEntry struct {
-	Sequence int64  `json:"sequence"` // of the event in events.jsonl
+	Sequence int64  `json:"sequence"` // sequence number of the event in events.jsonl
 	At       string `json:"at"`
 	Type     string `json:"type"`
 	Actor    string `json:"actor"`
@@ -101,7 +101,7 @@ type accessEntry struct {
 
 const accessPage = 500
 
-// figures puts the figures of oversight and the history of access.
+// figures writes the oversight figures and the access history.
 func (p *packing) figures(ctx context.Context) error {
 	models, err := node.ReadModels(ctx, p.n.Ledger, p.n.Log)
 	if err != nil {
@@ -149,7 +149,7 @@ type policyEntry struct {
 	Changed       []string `json:"changed"`
 }
 
-// policies puts every version of the policy that was activated before the end of the period.
+// policies writes all versions of the policy that were activated before the end of the period.
 func (p *packing) policies(ctx context.Context) error {
 	operator, err := p.n.App.Operator(ctx, p.Org)
 	if err != nil {
@@ -176,7 +176,7 @@ func (p *packing) policies(ctx context.Context) error {
 	return p.asJSON("policies.json", versions)
 }
 
-// statements puts a statement with its selection for each agent of the period.
+// statements writes a statement, with the events behind it, for each agent of the period.
 func (p *packing) statements(ctx context.Context, agents []string) error {
 	for i, agent := range agents {
 		said := coverStatement{Agent: agent, File: fmt.Sprintf("statements/agent-%03d.tar.gz", i+1)}
@@ -189,7 +189,7 @@ func (p *packing) statements(ctx context.Context, agents []string) error {
 	return nil
 }
 
-// statement puts the statement about one agent into a file, and returns its text.
+// statement writes the statement about one agent to a file and returns its text.
 func (p *packing) statement(ctx context.Context, agent, file string) (says string, err error) {
 	folder, err := os.MkdirTemp("", "countersign-statement-*")
 	if err != nil {
@@ -209,7 +209,7 @@ func (p *packing) statement(ctx context.Context, agent, file string) (says strin
 	return m.Statement.Says(), p.put(file, packed.Bytes())
 }
 
-// report puts what a verification of the whole ledger found.
+// report verifies the complete ledger and writes the result.
 func (p *packing) report(ctx context.Context) error {
 	found, err := audit.Ledger(ctx, p.n.Ledger, nil)
 	if err != nil {
@@ -219,8 +219,8 @@ func (p *packing) report(ctx context.Context) error {
 	return p.asJSON("verification.json", found)
 }
 
-// verify verifies the export with the keys of the ledger, and records the result. The readers of
-// the pack do not rely on it: they get the keys from the service and verify the pack themselves.
+// verify verifies the export with the ledger's keys and records the result. Readers of the pack
+// need not rely on this: they get the keys from the service and verify the pack themselves.
 func (p *packing) verify(ctx context.Context, m evidence.Exported, folder string) error {
 	ring, _, err := p.n.Ledger.Home(m.Tenant).Keyring(ctx)
 	if err != nil {

@@ -25,8 +25,8 @@ import (
 	"github.com/countersign/countersign/ledger/tree"
 )
 
-// Pin keeps the newest checkpoint that the user has seen of a ledger, and refuses one that
-// does not continue it. A user who runs it from time to time is a witness of the ledger.
+// Pin stores the newest checkpoint of a ledger that the user has seen, and refuses one that does
+// not extend it. A user who runs it from time to time is a witness of the ledger.
 type Pin struct {
 	Source string `arg:"" help:"A service (https://…), an export (folder or .tar.gz) or a file with a checkpoint; - for standard input."`
 	Keys   string `help:"Keys you trust, as saved from /.well-known/jwks.json; without it those that the service had when you first asked it." placeholder:"FILE"`
@@ -38,20 +38,20 @@ type pinnedHead struct {
 	Origin string `json:"origin"`
 	Size   int64  `json:"size"`
 	Root   string `json:"root"`
-	Before int64  `json:"before"` // size of the checkpoint kept until now; 0: there was none
-	Pin    string `json:"pin"`    // file
+	Before int64  `json:"before"` // size of the checkpoint stored before; 0 if there was none
+	Pin    string `json:"pin"`    // path of the pin file
 }
 
 const pinTimeout = 10 * time.Second
 
-// Run compares the checkpoint of the source with the pin, and keeps the newer one. ROLLBACK and
-// FORK are exit code 1.
+// Run compares the source's checkpoint with the pin and stores it. The exit code is 1 for ROLLBACK
+// and FORK.
 func (c *Pin) Run(ctx context.Context, o *screen.Output) error {
 	text, proofs, err := c.read(ctx, o)
 	if err != nil {
 		return err
 	}
-	// Without --pin each ledger has its own file in the user's configuration folder.
+	// Without --pin, each ledger has a file in the user's configuration folder.
 	origin, _, _ := strings.Cut(string(text), "\n")
 	if c.Pin == "" {
 		folder, err := os.UserConfigDir()
@@ -63,18 +63,18 @@ func (c *Pin) Run(ctx context.Context, o *screen.Output) error {
 			return err
 		}
 	}
-	// A key that the user trusts must have signed the checkpoint.
+	// A trusted key must have signed the checkpoint.
 	keys, first, err := c.trusted(ctx)
 	if err != nil {
 		return err
 	}
-	claimed, _ := checkpoint.Parse(text) // Open says what is wrong with it
+	claimed, _ := checkpoint.Parse(text) // no error here: Open reports it
 	head, err := checkpoint.Open(text, origin, keys.at(checkpoint.Partition(text), claimed.Size)...)
 	if err != nil {
 		return fmt.Errorf("the checkpoint: %w; if the ledger has a new checkpoint key, bring its keys with --keys", err)
 	}
 	found := pinnedHead{Origin: origin, Size: head.Size, Root: hex.EncodeToString(head.Root[:]), Pin: c.Pin}
-	// The checkpoint must continue the one in the pin file, if there is one.
+	// The checkpoint must extend the one in the pin file, if there is one.
 	kept, err := os.ReadFile(c.Pin)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -85,7 +85,7 @@ func (c *Pin) Run(ctx context.Context, o *screen.Output) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.Pin, err)
 		}
-		before, err := checkpoint.Open(pin.Note, origin, keys.all()...) // it was checked when it was kept
+		before, err := checkpoint.Open(pin.Note, origin, keys.all()...) // accept compromised keys, too: the note was checked when it was stored
 		if err != nil {
 			return fmt.Errorf("%s: %w; if it is of another ledger, name another file", c.Pin, err)
 		}
@@ -114,8 +114,7 @@ func refusePin(o *screen.Output, found pinnedHead, no string) error {
 	return screen.ErrNo
 }
 
-// refuses says in which way a head does not continue the one before it. It is empty if the head
-// does.
+// refuses returns the reason why head does not extend before, or "" if it does.
 func refuses(before, head checkpoint.Checkpoint, proofs consistencyProofs) (string, error) {
 	switch {
 	case before.Size > head.Size:
@@ -135,11 +134,11 @@ func refuses(before, head checkpoint.Checkpoint, proofs consistencyProofs) (stri
 	return "", nil
 }
 
-// consistencyProofs returns the proof that the tree of size to continues the tree of size from.
+// consistencyProofs returns the proof that the tree of size to extends the tree of size from.
 type consistencyProofs func(from, to int64) ([]tree.Hash, error)
 
-// read gets the checkpoint from a service, an export or a file, and returns a function that
-// gets proofs from the same source.
+// read returns the checkpoint of a service, an export or a file, and a function that gets
+// consistency proofs from the same source.
 func (c *Pin) read(ctx context.Context, o *screen.Output) (text []byte, proofs consistencyProofs, err error) {
 	if strings.HasPrefix(c.Source, "https://") || strings.HasPrefix(c.Source, "http://") {
 		base := strings.TrimSuffix(c.Source, "/")
@@ -158,7 +157,7 @@ func (c *Pin) read(ctx context.Context, o *screen.Output) (text []byte, proofs c
 	}
 	if export == nil {
 		if pin, err := checkpoint.ParsePin(text); err == nil {
-			text = pin.Note // also of another person's pin; its tenants are not taken over
+			text = pin.Note // the file may be a pin, whose tenants are not used
 		}
 		return text, func(from, to int64) ([]tree.Hash, error) {
 			return nil, fmt.Errorf("a checkpoint alone cannot show that its %d events continue the %d you have seen: ask the service itself (countersign pin https://…)", to, from)
@@ -184,7 +183,7 @@ func (c *Pin) read(ctx context.Context, o *screen.Output) (text []byte, proofs c
 	}, nil
 }
 
-// readHashes reads the hashes of a proof, in hex.
+// readHashes parses the hexadecimal hashes of a proof.
 func readHashes(text []byte) ([]tree.Hash, error) {
 	var p struct {
 		Hashes []string `json:"hashes"`
@@ -203,9 +202,9 @@ func readHashes(text []byte) ([]tree.Hash, error) {
 	return hashes, nil
 }
 
-// trusted returns the checkpoint keys of the file that the user names. Without a file they are
-// those that the service had when it was first asked; they are kept next to the pin. first says
-// that the service was asked just now.
+// trusted returns the checkpoint keys that the user trusts: those in the file of --keys, or those
+// that the service returned when it was asked for the first time. The latter are stored next to
+// the pin. first reports whether the service was asked now.
 func (c *Pin) trusted(ctx context.Context) (keys headKeys, first bool, err error) {
 	kept := c.Pin + ".keys.json"
 	name := c.Keys
@@ -233,10 +232,10 @@ func (c *Pin) trusted(ctx context.Context) (keys headKeys, first bool, err error
 	return headKeysOf(set), first, err
 }
 
-// headKeys are keys that sign checkpoints.
+// headKeys are keys that may sign checkpoints.
 type headKeys []bundle.Key
 
-// headKeysOf returns the keys of a set that sign checkpoints.
+// headKeysOf returns the keys of a set that may sign checkpoints.
 func headKeysOf(set []bundle.Key) (keys headKeys) {
 	for _, key := range set {
 		if key.Purpose == ledger.PurposeCheckpoint {
@@ -246,7 +245,7 @@ func headKeysOf(set []bundle.Key) (keys headKeys) {
 	return keys
 }
 
-// at returns the keys whose notes of a tree of that size count in a partition.
+// at returns the keys whose signature of a tree of this size is valid in a partition.
 func (k headKeys) at(partition int, size int64) (public []ed25519.PublicKey) {
 	for _, key := range k {
 		if key.Partition != partition || !key.CompromisedAt(size) {
@@ -256,10 +255,11 @@ func (k headKeys) at(partition int, size int64) (public []ed25519.PublicKey) {
 	return public
 }
 
-// all returns every key, also those whose notes do not count.
+// all returns all keys, including compromised ones.
 func (k headKeys) all() []ed25519.PublicKey { return k.at(bundle.AnyPartition, 0) }
 
-// fetch gets a small text from a service.
+// fetch returns the body of a service's answer, and an error if it is too large or the status is
+// not 200.
 func fetch(ctx context.Context, address string) ([]byte, error) {
 	const most = 4 << 20
 	ctx, cancel := context.WithTimeout(ctx, pinTimeout)

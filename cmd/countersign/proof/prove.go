@@ -11,7 +11,8 @@ import (
 	"github.com/countersign/countersign/ledger/bundle"
 )
 
-// Prove states what an agent did in a period, with the events from which anyone can count again.
+// Prove writes a statement about what an agent did in a period, with the events from which anyone
+// can count again.
 type Prove struct {
 	packed
 	Agent   string `help:"The agent's id, exactly as it was sent." required:"" placeholder:"ID"`
@@ -20,7 +21,7 @@ type Prove struct {
 	Period  string `help:"A quarter, month or year instead: 2026Q3, 2026-09 or 2026." placeholder:"PERIOD"`
 }
 
-// Run writes the statement and its selection.
+// Run writes the statement and its events.
 func (c *Prove) Run(ctx context.Context, o *screen.Output) error {
 	if (c.Between == "") != (c.Until == "") {
 		return errors.New("--between needs two times: --between 2026-07-01 2026-10-01")

@@ -12,7 +12,8 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Replay rebuilds from the events what was built from them: read models and decisions.
+// Replay has the commands that rebuild or compare data derived from the events: read models and
+// decisions.
 type Replay struct {
 	Diff      replayDiffCmd      `cmd:"" help:"Compare every read model, row by row, with what the events give. Exit 1: a row differs."`
 	Decisions replayDecisionsCmd `cmd:"" help:"Evaluate recorded decisions again, or under another policy. Exit 1: one comes out otherwise."`
@@ -25,7 +26,7 @@ type replayRebuildCmd struct {
 	setting.Ledger
 }
 
-// Run rebuilds one read model. A service may run at the same time.
+// Run rebuilds one read model. The service may be running.
 func (c *replayRebuildCmd) Run(ctx context.Context, o *screen.Output) error {
 	say := func(format string, args ...any) { fmt.Fprintf(o.Stderr, "countersign: "+format+"\n", args...) }
 	log := logs.New(slog.LevelWarn)

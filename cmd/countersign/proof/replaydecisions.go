@@ -24,8 +24,7 @@ type replayDiffCmd struct {
 	setting.Ledger
 }
 
-// Run compares the read models in use with those that the events give. A difference is exit
-// code 1.
+// Run compares the read models with those that the events give. The exit code is 1 if they differ.
 func (c *replayDiffCmd) Run(ctx context.Context, o *screen.Output) error {
 	n, err := node.Start(ctx, &c.Ledger, false, false, "", slog.New(slog.DiscardHandler), func(string, ...any) {})
 	if err != nil {
@@ -93,9 +92,9 @@ func (c *replayAtCmd) Run(ctx context.Context, o *screen.Output) error {
 			schema, strings.Trim(fmt.Sprint(positions), "[]"), schema))
 }
 
-// positionsAt returns one position for each partition. If text is a time, it is the position of
-// the last event before that time. A single position is accepted only from a ledger with one
-// partition, since each partition has positions of its own.
+// positionsAt returns a position for each partition. If text is a time, these are the positions of
+// the last events before it. A single position is accepted only if the ledger has one partition,
+// because each partition has its own positions.
 func positionsAt(ctx context.Context, n *node.Node, text string) ([]int64, error) {
 	heads, err := n.Ledger.Heads(ctx)
 	if err != nil {
@@ -116,7 +115,7 @@ func positionsAt(ctx context.Context, n *node.Node, text string) ([]int64, error
 	}
 	positions := make([]int64, len(heads))
 	for p, head := range heads {
-		// Times rise with positions, except that the clocks of several nodes may differ.
+		// Times increase with positions, except for differences between the clocks of nodes.
 		var failed error
 		positions[p] = int64(sort.Search(int(head), func(i int) bool {
 			events, err := n.Ledger.Partition(int16(p)).After(ctx, int64(i), 1)
@@ -138,7 +137,7 @@ type replayDecisionsCmd struct {
 	Policy string `help:"What would this policy have decided? Decisions that would be others are listed." type:"existingfile" placeholder:"FILE"`
 }
 
-// Run evaluates recorded decisions again. A difference is exit code 1.
+// Run evaluates recorded decisions again. The exit code is 1 if a result differs.
 func (c *replayDecisionsCmd) Run(ctx context.Context, o *screen.Output) error {
 	c.Unsigned = true
 	n, err := node.Open(ctx, &c.Ledger)

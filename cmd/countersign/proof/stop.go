@@ -17,11 +17,11 @@ import (
 	"github.com/countersign/countersign/policy/assurance"
 )
 
-// askWithin is how long the service may take to say whether a decision holds.
+// askWithin is the time limit for the service's answer.
 const askWithin = 10 * time.Second
 
-// ask asks the service whether a decision, and the approval if there is one, still hold. It
-// returns why not, or an empty text. If the service does not answer, it returns an error.
+// ask asks the service whether a decision, and its approval if there is one, is still valid. It
+// returns the reason if not, or "". If the service does not answer, it returns an error.
 func (c *Check) ask(ctx context.Context, decision assurance.DecisionRecord, recordHash string, approval *assurance.ApprovalRecord) (whyNot string, err error) {
 	if c.Token == "" {
 		return "", errors.New("--url needs --token, of the organization")
@@ -34,7 +34,7 @@ func (c *Check) ask(ctx context.Context, decision assurance.DecisionRecord, reco
 		return "", errors.New("--url must be the address of a service")
 	}
 	r.Header.Set("Authorization", "Bearer "+c.Token)
-	// A redirect is not followed, since another server could answer there.
+	// Do not follow redirects, because another server could answer.
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	answer, err := client.Do(r)
 	if err != nil {

@@ -15,16 +15,16 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// usedDecisions is a file with the ids of the decisions that this user executed on this
-// machine, and when. It detects a second use only while the file is there: another machine
-// or another user has a file of its own. The ledger accepts one receipt for each decision,
-// which holds everywhere.
+// usedDecisions is the path of a file with the ids of decisions that this user has executed on
+// this machine, with the times. It detects a second use only here: other users and machines have
+// other files. The ledger accepts only one receipt for each decision, whoever sends it.
 type usedDecisions string
 
-// keepUsed is how long an id is kept: far longer than a decision is valid.
+// keepUsed is the time for which an id is kept. It is much longer than a decision is valid.
 const keepUsed = 7 * 24 * time.Hour
 
-// ownUsedDecisions returns the file in the user's state folder. It does not depend on HOME.
+// ownUsedDecisions returns the file in the user's state folder. The folder does not depend on
+// HOME.
 func ownUsedDecisions(user guard.Account) (usedDecisions, error) {
 	folder := user.State()
 	if folder == "" {
@@ -33,8 +33,8 @@ func ownUsedDecisions(user guard.Account) (usedDecisions, error) {
 	return usedDecisions(filepath.Join(folder, "used.json")), nil
 }
 
-// add writes the id of a decision to the file before the call is made. first is false if the
-// id was there already. A lock on a second file makes simultaneous checks take turns.
+// add records that a decision is used. It must be called before the call is made. first is false
+// if the decision was recorded before. A lock on another file serializes concurrent checks.
 func (u usedDecisions) add(id string, now time.Time) (first bool, err error) {
 	err = files.Locked(string(u)+".lock", func() (err error) {
 		first, err = u.write(id, now)
@@ -43,7 +43,7 @@ func (u usedDecisions) add(id string, now time.Time) (first bool, err error) {
 	return first, err
 }
 
-// write does what add promises. The caller holds the lock.
+// write is add without the lock, which the caller must hold.
 func (u usedDecisions) write(id string, now time.Time) (first bool, err error) {
 	used := map[string]time.Time{}
 	text, err := os.ReadFile(string(u))

@@ -1,4 +1,5 @@
-// Package proof has the commands of auditors: verify, check, pin, export and replay.
+// Package proof implements the commands of auditors: verify, check, pin, export, evidence, prove,
+// dispute, oversight, views and replay.
 package proof
 
 import (
@@ -12,7 +13,7 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// Verify checks a record or an export without trusting the server, or the whole ledger.
+// Verify verifies records or exports without trusting the server, or the complete ledger.
 type Verify struct {
 	Files []string `arg:"" optional:"" name:"file" help:"A signed record, an answer with a receipt in it, or an export (folder or .tar.gz); - for standard input. Two exports: also whether the second one goes on where the first one ends. Nothing: the whole ledger."`
 	setting.TrustedKeys
@@ -28,7 +29,7 @@ type Verify struct {
 	setting.Ledger
 }
 
-// Run prints each check. A check that fails is exit code 1.
+// Run prints the result of each check. The exit code is 1 if one fails.
 func (c *Verify) Run(ctx context.Context, o *screen.Output) error {
 	if len(c.Files) == 0 && c.With != "" {
 		return errors.New("--with: name the export that the kept answers must be in")
@@ -71,7 +72,7 @@ func (c *Verify) Run(ctx context.Context, o *screen.Output) error {
 	return PrintExamination(o, found)
 }
 
-// PrintExamination prints first whether the document is valid, then each check, then what no
+// PrintExamination prints whether the document is valid, each check, and the parts that no
 // signature covers.
 func PrintExamination(o *screen.Output, found seal.Examination) error {
 	var b strings.Builder

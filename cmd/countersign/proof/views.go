@@ -17,7 +17,7 @@ import (
 	"github.com/countersign/countersign/ledger/views"
 )
 
-// Views makes tables, streams and a report from the events of an export. It asks no service.
+// Views makes tables, streams and a report from the events of an export, offline.
 type Views struct {
 	Export string   `arg:"" help:"The export (folder or .tar.gz)."`
 	Out    string   `help:"Folder to write, which must be empty or not exist." default:"views" placeholder:"FOLDER"`
@@ -25,14 +25,14 @@ type Views struct {
 	setting.TrustedKeys
 }
 
-// madeViews is the answer of views, as JSON.
+// madeViews is the result of views.
 type madeViews struct {
 	Files    []string `json:"files"`
 	Verified bool     `json:"verified"`
 	Tenant   string   `json:"tenant"`
 }
 
-// Run verifies the export if the user names keys, and writes the views.
+// Run verifies the export, if keys are given, and writes the views.
 func (c *Views) Run(ctx context.Context, o *screen.Output) error {
 	export, _, err := openNamed(ctx, o, c.Export)
 	if err != nil {
@@ -83,8 +83,8 @@ func (c *Views) Run(ctx context.Context, o *screen.Output) error {
 	return o.Result(made, o.Wrapped("%s\n%s", strings.Join(made.Files, "\n"), text))
 }
 
-// write writes the views into the folder. A folder inside of the export is refused: a file that
-// the manifest does not name makes an export not valid.
+// write writes the views into a folder. It refuses a folder inside the export, because a file that
+// the manifest does not list makes an export invalid.
 func (c *Views) write(ctx context.Context, export *bundle.Bundle, heads []ed25519.PublicKey, made *madeViews) error {
 	out, err := filepath.Abs(c.Out)
 	if err != nil {

@@ -2,20 +2,20 @@ package screen
 
 import "strings"
 
-// Finding is the result of one check of doctor.
+// Finding is the result of a check of doctor.
 type Finding struct {
 	Name   string `json:"name"`
-	State  string `json:"state"` // ok, warning or bad
+	State  string `json:"state"` // "ok", "warning" or "bad"
 	Detail string `json:"detail"`
 }
 
-// OK is a finding that something works.
+// OK returns a finding that something works.
 func OK(name, detail string) Finding { return Finding{name, "ok", detail} }
 
-// Warning is a finding that the operator should read.
+// Warning returns a finding that the operator should read.
 func Warning(name, detail string) Finding { return Finding{name, "warning", detail} }
 
-// Bad is a finding that something does not work.
+// Bad returns a finding that something does not work.
 func Bad(name, detail string) Finding { return Finding{name, "bad", detail} }
 
 // Findings writes findings as a table or as JSON. It returns ErrNo if one of them is bad.

@@ -7,20 +7,20 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// ErrNo makes the program end with exit code 1 and no further output: the command worked, and
-// the answer is no.
+// ErrNo ends the program with exit code 1 and prints nothing: the command has worked, and its
+// answer is no.
 var ErrNo = errors.New("no")
 
-// Output is where a command writes its result.
+// Output is the output of a command, with its format.
 type Output struct {
 	Stdout, Stderr io.Writer
-	JSON           bool // results are written as JSON
-	Quiet          bool // nothing is written about a result, only the result
+	JSON           bool // write results as JSON
+	Quiet          bool // write the result only, without advice
 	Look
-	Progress *Progress // shows the progress of the command; may be nil
+	Progress *Progress // progress line; nil shows none
 }
 
-// Result writes a value as JSON if that was asked for, and the text otherwise.
+// Result writes value as JSON if JSON is set, and text otherwise.
 func (o *Output) Result(value any, text string) error {
 	if o.JSON {
 		body, err := canon.Marshal(value)
@@ -34,9 +34,9 @@ func (o *Output) Result(value any, text string) error {
 	return err
 }
 
-// Made writes what a command has made, such as a token or an id: the bare value to standard
-// output, so that a script takes it as it is, and what a person should know about it to
-// standard error. It writes value as JSON instead if that was asked for.
+// Made writes the result of a command that creates something, such as a token. It writes the bare
+// value to standard output, so that a script can use it, and advice to standard error. If JSON is
+// set, it writes value as JSON instead.
 func (o *Output) Made(value any, bare, about string) error {
 	if err := o.Result(value, bare+"\n"); err != nil || o.JSON || o.Quiet {
 		return err

@@ -8,15 +8,15 @@ import (
 	"sync"
 )
 
-// Progress is a line on the terminal that shows the progress of a command until the command
-// writes something else. A nil Progress shows nothing; it is used if stderr is not a terminal.
+// Progress is a line on the terminal that shows the progress of a command. It is removed before
+// other output. A nil Progress shows nothing; it is used if standard error is not a terminal.
 type Progress struct {
 	to    *os.File
 	mu    sync.Mutex // guards shown
-	shown int        // columns
+	shown int        // width of the shown text in columns
 }
 
-// ProgressOn returns the line on standard error if that is a terminal, and nil otherwise.
+// ProgressOn returns a progress line on standard error, or nil if that is not a terminal.
 func ProgressOn(stderr io.Writer) *Progress {
 	if file, is := stderr.(*os.File); is && IsTerminal(file) {
 		return &Progress{to: file}
@@ -32,7 +32,7 @@ func (p *Progress) Say(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	text := []rune(Printable(fmt.Sprintf(format, args...)))
-	text = text[:min(len(text), WidthOf(p.to)-1)] // text that wraps to a second line could not be removed
+	text = text[:min(len(text), WidthOf(p.to)-1)] // a text that wraps to a second line could not be removed
 	shown := Columns(string(text))
 	fmt.Fprintf(p.to, "\r%s%s", string(text), strings.Repeat(" ", max(0, p.shown-shown)))
 	p.shown = shown

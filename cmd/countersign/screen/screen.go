@@ -1,5 +1,4 @@
-// Package screen formats results for their reader: a person at a terminal, or a program
-// that reads a pipe.
+// Package screen formats results for a user at a terminal, or for a program that reads a pipe.
 package screen
 
 import (
@@ -11,9 +10,8 @@ import (
 	"golang.org/x/text/width"
 )
 
-// Table is a result of several rows. On a terminal it has headings, aligned columns and
-// coloured states. In a pipe each row is a line with tabs between its columns and nothing else,
-// for cut and awk.
+// Table is a result with several rows. On a terminal it has headings, aligned columns and coloured
+// states. In a pipe each row is a line with tabs between the columns, for cut and awk.
 type Table struct {
 	Heads []string
 	Rows  [][]string
@@ -22,14 +20,14 @@ type Table struct {
 // Add adds a row.
 func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
-// Look is how a result is shown.
+// Look has the properties of the output that the format depends on.
 type Look struct {
 	Terminal bool // the output is a terminal
-	Width    int  // the width of the terminal, in columns
+	Width    int  // width of the terminal in columns
 	Colour   bool
 }
 
-// Styles of a terminal, as the numbers of ECMA-48.
+// Styles of a terminal, as ECMA-48 numbers them.
 const (
 	Bold      = "1"
 	Faint     = "2"
@@ -39,8 +37,8 @@ const (
 	Yellow    = "33"
 )
 
-// StateStyles are the colours of words that mean something good, something pending, or
-// something refused or broken. A table cell that consists of such a word gets its colour.
+// StateStyles has the colours of words for good, pending, and bad states. A table cell that
+// consists of such a word gets its colour.
 var StateStyles = map[string]string{
 	"ok": Green, "active": Green, "allow": Green, "pass": Green, "proven": Green, "low": Green, "settled": Green, "sent": Green, "valid": Green, "within": Green,
 	"warning": Yellow, "needs_review": Yellow, "ask": Yellow, "medium": Yellow, "high": Yellow, "due": Yellow, "open": Yellow, "claimed": Yellow,
@@ -48,7 +46,7 @@ var StateStyles = map[string]string{
 	"bad": Red, "deny": Red, "critical": Red, "revoked": Red, "suspended": Red, "refused": Red, "dead": Red, "violation": Red, "unseen": Red, "expired": Red,
 }
 
-// Styled returns text in a style if this output has styles.
+// Styled returns text in a style, or unchanged if the output has no colours.
 func (o Look) Styled(style, text string) string {
 	if !o.Colour || style == "" || text == "" {
 		return text
@@ -89,8 +87,8 @@ func (o Look) Table(t Table) string {
 	return b.String()
 }
 
-// line writes one row. A cell that is wider than its column continues on the next line. Nothing
-// is padded after the last cell that has text.
+// line writes a row. A cell that is wider than its column continues on the next line. The last
+// cell with text is not padded.
 func (o Look) line(b *strings.Builder, widths []int, cells []string, style func(string) string) {
 	parts, height := make([][]string, len(cells)), 1
 	for i, cell := range cells {
@@ -98,11 +96,11 @@ func (o Look) line(b *strings.Builder, widths []int, cells []string, style func(
 		height = max(height, len(parts[i]))
 	}
 	for n := range height {
-		at, begins := 0, 0 // columns
+		at, begins := 0, 0 // end of the line so far, and start of the next column
 		for i, cell := range cells {
 			if n < len(parts[i]) && parts[i][n] != "" {
 				if at > 0 && at+2 > begins {
-					b.WriteByte('\n') // break before a word that is wider than its column
+					b.WriteByte('\n') // the last word was wider than its column
 					at = 0
 				}
 				b.WriteString(strings.Repeat(" ", begins-at) + o.Styled(style(Printable(cell)), parts[i][n]))
@@ -114,8 +112,9 @@ func (o Look) line(b *strings.Builder, widths []int, cells []string, style func(
 	}
 }
 
-// fit narrows the widest columns until a row fits the terminal or no column can shrink further.
-// A word is broken only if it would leave the other columns no space.
+// fit narrows the widest columns until a row fits into the terminal, or no column can be narrowed
+// further. A column stays as wide as its longest word, unless that takes more than two fifths of
+// the terminal.
 func (t *Table) fit(widths []int, width int) {
 	least := make([]int, len(widths))
 	for _, row := range append([][]string{t.Heads}, t.Rows...) {
@@ -153,7 +152,7 @@ func (t *Table) widths() []int {
 	return widths
 }
 
-// Columns returns the width of a text on a terminal.
+// Columns returns the width of a text on a terminal, in columns.
 func Columns(text string) int {
 	n := 0
 	for _, r := range text {
@@ -169,8 +168,8 @@ func Columns(text string) int {
 	return n
 }
 
-// Printable replaces control and direction characters, so that text from outside can neither
-// control the terminal nor look like another row.
+// Printable replaces control characters and characters that change the writing direction. So a
+// text from outside can neither control the terminal nor look like another row.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp) {
@@ -180,8 +179,8 @@ func Printable(text string) string {
 	}, text)
 }
 
-// Coloured reports whether to colour the output: as --color says; with auto, on a terminal that
-// has colours, unless NO_COLOR is set (no-color.org).
+// Coloured reports whether the output has colours. when is the value of --color. With "auto" it
+// has colours on a terminal, unless NO_COLOR is set (no-color.org).
 func Coloured(when string, terminal bool) bool {
 	switch when {
 	case "always":
@@ -192,7 +191,7 @@ func Coloured(when string, terminal bool) bool {
 	return terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
-// WrapWords breaks a line at spaces. A word wider than the line stays in one piece, because
+// WrapWords breaks a line at spaces. It does not break a word that is wider than the line, because
 // users copy ids and addresses from the output.
 func WrapWords(line string, width int, indent string) (lines []string) {
 	for {
@@ -220,11 +219,11 @@ func FirstRunes(text string, n int) string {
 	return text
 }
 
-// UsualWidth is the assumed width of a terminal that does not report one.
+// UsualWidth is the width, in columns, of a terminal that does not report its width.
 const UsualWidth = 80
 
-// WidthOf returns the width of a terminal: the value of COLUMNS, which help uses too, or the
-// width that the terminal reports.
+// WidthOf returns the width of a terminal in columns: the value of COLUMNS, or the width that the
+// terminal reports.
 func WidthOf(terminal *os.File) int {
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
 		return n

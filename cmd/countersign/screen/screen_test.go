@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestTable: a table is aligned and coloured on a terminal and plain in a pipe, and text from
-// outside can neither control the terminal nor begin a row of its own.
+// TestTable checks that a table is aligned and coloured on a terminal and plain in a pipe, and
+// that text from outside can neither control the terminal nor start a row.
 func TestTable(t *testing.T) {
 	t.Parallel()
 	rows := Table{Heads: []string{"name", "state", "note"}}
@@ -42,7 +42,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestColour covers colours by flag, by the terminal, and by NO_COLOR.
+// TestColour checks colours by flag, by the kind of terminal, and with NO_COLOR.
 func TestColour(t *testing.T) {
 	for _, c := range []struct {
 		when, noColor, term string
@@ -59,8 +59,8 @@ func TestColour(t *testing.T) {
 	}
 }
 
-// On a terminal, text wraps to the beginning of its column, and words are not broken. In a pipe
-// lines are not broken.
+// On a terminal, a long text continues in its column, and words are not broken. In a pipe, lines
+// are not broken.
 func TestTextIsAsWideAsTheTerminal(t *testing.T) {
 	t.Parallel()
 	const text = "VALID\nNOT PROVEN  that every action was submitted\nhead 0123456789012345678901234567890123456789 of it\n            and on it goes beneath\n"
@@ -73,7 +73,7 @@ func TestTextIsAsWideAsTheTerminal(t *testing.T) {
 	}
 }
 
-// A progress line replaces the previous one, and leaves nothing on the screen.
+// A new progress line replaces the previous one, and End leaves nothing on the screen.
 func TestProgressIsOneLineAndGoesAway(t *testing.T) {
 	t.Parallel()
 	file, err := os.Create(filepath.Join(t.TempDir(), "terminal"))

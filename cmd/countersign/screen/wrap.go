@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Wrapped formats a text for people. On a terminal it wraps lines to the terminal's width; in a
-// pipe it does not.
+// Wrapped formats a text. On a terminal it breaks lines at the terminal's width; in a pipe it does
+// not.
 func (o Look) Wrapped(format string, args ...any) string {
 	text := fmt.Sprintf(format, args...)
 	if o.Width == 0 {
@@ -26,8 +26,8 @@ func (o Look) Wrapped(format string, args ...any) string {
 
 var gaps = regexp.MustCompile(`^ +|  +`)
 
-// hangingIndent returns the indent of the continuation of a wrapped line: the start of the last
-// column of text that begins in the left half of the terminal.
+// hangingIndent returns the indent for the continuation of a line: the start of the last text
+// column that begins in the left half of the terminal.
 func hangingIndent(line string, width int) int {
 	indent := 0
 	for _, gap := range gaps.FindAllStringIndex(line, -1) {

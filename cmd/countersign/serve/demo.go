@@ -22,14 +22,14 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Demo starts the service in a temporary folder, calls it as an agent would, and verifies its
-// record as an auditor would.
+// Demo starts the service in a temporary folder, calls it as an agent would, and verifies the
+// records as an auditor would.
 type Demo struct {
 	NoFetch bool `help:"Never download PostgreSQL."`
 	Keep    bool `help:"Keep the temporary folder."`
 }
 
-// demoCommands are in order of rising risk.
+// demoCommands are the commands to judge, the least risky first.
 var demoCommands = []string{
 	"git status",
 	"npm install left-pad",
@@ -44,7 +44,8 @@ func (c *Demo) Run(ctx context.Context, o *screen.Output) (err error) {
 	if err != nil {
 		return err
 	}
-	// For root, PostgreSQL runs as another user, who must be able to enter the folder.
+	// If root runs the demo, PostgreSQL runs as another user, who must be able to enter the
+	// folder.
 	if err := os.Chmod(dir, 0o711); err != nil {
 		return err
 	}
@@ -96,7 +97,8 @@ func (t *tour) say(format string, args ...any) {
 
 func (t *tour) note(format string, args ...any) { fmt.Fprintf(t.out, "   "+format+"\n", args...) }
 
-// call sends a request and decodes the answer into a value.
+// call sends a request and decodes the answer into a value. An answer other than success is an
+// error.
 func (t *tour) call(ctx context.Context, method, path string, body, into any) error {
 	var in io.Reader
 	if body != nil {
@@ -189,8 +191,8 @@ func (t *tour) callAll(ctx context.Context) error {
 	return nil
 }
 
-// verify checks the receipt with the service's public keys, then checks it again with one byte
-// changed.
+// verify verifies the receipt with the service's public keys, and shows that a receipt with one
+// changed byte is not valid.
 func (t *tour) verify(ctx context.Context) error {
 	t.say("Verify the receipt without trusting the server: countersign verify receipt.json --keys jwks.json")
 	var set jsontext.Value

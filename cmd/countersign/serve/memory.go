@@ -9,11 +9,11 @@ import (
 
 const (
 	memoryEvery = 20 * time.Second
-	memoryWorth = 32 << 20 // bytes that are worth a collection
+	memoryWorth = 32 << 20 // bytes; less memory is not worth a garbage collection
 )
 
-// returnMemory returns memory to the system after a load, until ctx ends. The runtime keeps as
-// much as its next collection needs, and without calls that collection begins after two minutes.
+// returnMemory returns unused memory to the system after a load, until ctx ends. The runtime keeps
+// memory for its next garbage collection, which without load takes place only after two minutes.
 func returnMemory(ctx context.Context) {
 	seen := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}, {Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	read := func() (cycles, held uint64) {
@@ -22,7 +22,7 @@ func returnMemory(ctx context.Context) {
 	}
 	ticker := time.NewTicker(memoryEvery)
 	defer ticker.Stop()
-	before, least := uint64(0), uint64(0) // collections at the last tick; bytes held after the last return
+	before, least := uint64(0), uint64(0) // collections until the last tick; bytes held after memory was last returned
 	for {
 		select {
 		case <-ticker.C:

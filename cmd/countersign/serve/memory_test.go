@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// After a load the memory that it took goes back to the system, without a further call.
+// After a load, its memory is returned to the system without another request.
 func TestMemoryIsReturnedAfterALoad(t *testing.T) {
 	held := func() uint64 {
 		seen := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
@@ -24,7 +24,7 @@ func TestMemoryIsReturnedAfterALoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		go returnMemory(ctx)
-		// Other tests of the package may collect meanwhile, which counts as load.
+		// A garbage collection in another test of the package counts as load, so try repeatedly.
 		for tries := 0; tries < 1000 && held() > most-7*memoryWorth; tries++ {
 			time.Sleep(memoryEvery)
 		}

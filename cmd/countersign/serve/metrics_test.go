@@ -8,13 +8,13 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/setting"
 )
 
-// Metrics are at the usual address. A second service on the machine starts all the same and
-// prints the address of its own metrics. A configured address is used or is an error.
+// Metrics are served at the usual address. If that is taken, a second service on the machine uses
+// a free port and prints it. An address from a setting is used, or is an error if it is taken.
 func TestMetricsHaveAPortThatOneKnows(t *testing.T) {
 	t.Parallel()
 	var said strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&said, format+"\n", args...) }
-	first, err := (&Command{}).listenForMetrics("127.0.0.1:0", say) // the test cannot know whether the usual address is free
+	first, err := (&Command{}).listenForMetrics("127.0.0.1:0", say) // any free port, because the usual address may be taken on this machine
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-// Defaults that are safe on this machine only apply only there: private database, loopback
-// listener and loopback base URL.
+// Some defaults are safe only if no other machine can reach the service. They apply only with the
+// private database, a loopback listener and a loopback base URL.
 func TestPrivateMeansThisMachineOnly(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		listen, base, key, contact, database, rates string
-		refused                                     string // the setting to add; empty: it serves
+		refused                                     string // setting that the error names; empty if the service starts
 	}{
 		"all on this machine":             {"127.0.0.1:8080", "http://localhost:8080", "", "", "", "off", ""},
 		"IPv6":                            {"[::1]:8080", "http://[::1]:8080", "", "", "", "off", ""},

@@ -1,4 +1,4 @@
-// Package serve starts and stops the service, and runs the demonstration.
+// Package serve implements the commands serve and demo, which start and stop the service.
 package serve
 
 import (
@@ -46,16 +46,16 @@ type Command struct {
 
 const shutdownWithin = 20 * time.Second
 
-// Run serves until a signal. It then stops readiness, requests, projections, appends and the
-// database, in this order, so that no started work is lost.
+// Run serves until a signal. Then it ends, in this order, readiness, requests, projections,
+// appends and the database, so that no work in progress is lost.
 func (c *Command) Run(ctx context.Context, o *screen.Output) error {
 	level := slog.LevelWarn
 	if c.Verbose || !screen.IsTerminal(os.Stderr) {
 		level = slog.LevelInfo
 	}
 	if os.Getenv("GOGC") == "" {
-		// A long-lived heap is small, but each request leaves garbage. The default setting
-		// would collect several times a second under load, for a tenth of the processor time.
+		// The live heap is small, but each request leaves garbage. With the default setting, Go
+		// would collect several times a second under load and use a tenth of the processor time.
 		debug.SetGCPercent(300)
 	}
 	s, err := c.start(ctx, logs.New(level), o.Stderr)
@@ -74,15 +74,15 @@ type running struct {
 	node             *node.Node
 	projections      *projections.Projections
 	api              *api.Server
-	traces           *trace.TracerProvider // nil if no collector is set
+	traces           *trace.TracerProvider // nil if --traces is not set
 	reconciler       *settling.Reconciler  // nil if payments are off
 	public, internal *http.Server
 	address, metrics string
-	members          string // how members sign in, for people
-	checkout         string // how customers pay by card
-	heads            string // where checkpoints are stored
+	members          string // text for the user: how members sign in
+	checkout         string // text for the user: how customers pay by card
+	heads            string // text for the user: where checkpoints are stored
 	payments         *setting.Settler
-	background       context.CancelFunc // ends the work of settle
+	background       context.CancelFunc // cancels the work that settle has started
 	working          sync.WaitGroup
 	failed           chan error
 }
@@ -180,8 +180,8 @@ func (c *Command) start(ctx context.Context, log *slog.Logger, progress io.Write
 	return s, nil
 }
 
-// begin activates the keys and starts the checkpoints. All settings are checked before, so that
-// a wrong one leaves no trace in the ledger.
+// begin activates the keys and starts the checkpoints. It is called after all settings were
+// checked, so that a wrong setting changes nothing in the ledger.
 func (s *running) begin(ctx context.Context) (err error) {
 	if err = s.node.Begin(ctx, &s.cmd.Ledger, s.cmd.OnThisMachine()); err != nil {
 		return err
@@ -190,8 +190,8 @@ func (s *running) begin(ctx context.Context) (err error) {
 	return err
 }
 
-// listenForMetrics opens the second listener. If no address is set and the usual one is taken,
-// it uses a free port, so that two services can run on one machine.
+// listenForMetrics opens the listener for metrics. If no address is set and the usual one is
+// taken, it uses a free port, so that two services can run on one machine.
 func (c *Command) listenForMetrics(usual string, say func(string, ...any)) (net.Listener, error) {
 	if c.MetricsListen != "" {
 		l, err := net.Listen("tcp", c.MetricsListen)
@@ -212,8 +212,8 @@ func (c *Command) listenForMetrics(usual string, say func(string, ...any)) (net.
 	return l, nil
 }
 
-// settle starts the background work that close ends: finding out the results of payments,
-// sending to webhooks, and returning memory.
+// settle starts the background work that close ends: settling payments, sending to webhooks, and
+// returning memory.
 func (s *running) settle(ctx context.Context) {
 	ctx, s.background = context.WithCancel(context.WithoutCancel(ctx))
 	if s.reconciler != nil {
@@ -226,8 +226,8 @@ func (s *running) settle(ctx context.Context) {
 	}
 }
 
-// mail chooses where sign-in links go: to a mail server, to an outbox that only this machine
-// can read, or nowhere (sign-in then answers 503).
+// mail configures where sign-in links are sent: to a mail server, or to an outbox that only this
+// machine can read, or nowhere, so that sign-in answers 503.
 func (c *Command) mail(config *api.Config, terminal io.Writer) (said string, err error) {
 	switch {
 	case c.SMTPURL != "":
@@ -237,7 +237,7 @@ func (c *Command) mail(config *api.Config, terminal io.Writer) (said string, err
 		path := filepath.Join(c.Dir(), setting.LettersFile)
 		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 		if err == nil {
-			err = file.Chmod(0o600) // the file may exist with another mode
+			err = file.Chmod(0o600) // an existing file may have other permissions
 		}
 		if err != nil {
 			return "", fmt.Errorf("write e-mail to %s: %w", setting.LettersFile, files.WithoutPath(err))
@@ -250,7 +250,7 @@ func (c *Command) mail(config *api.Config, terminal io.Writer) (said string, err
 	return "sign-in answers 503 (set SMTP_URL)", nil
 }
 
-// card chooses the checkout provider. Without one, card checkout answers 503.
+// card configures the card provider. Without one, card checkout answers 503.
 func (c *Command) card(config *api.Config) (said string, err error) {
 	if c.StripeKey == "" && c.StripeWebhook == "" {
 		return "off: card checkout answers 503 (set STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET)", nil
@@ -259,7 +259,7 @@ func (c *Command) card(config *api.Config) (said string, err error) {
 	return "Stripe; send webhooks to " + c.BaseURL + "/api/webhooks/stripe", err
 }
 
-// announce prints the addresses of the service and the next steps.
+// announce prints the service's addresses and the next steps.
 func (s *running) announce(o *screen.Output) error {
 	key := "none: signed services answer 503 (set SIGNING_KEY)"
 	if signer := s.node.App.Signer; signer != nil {
@@ -297,7 +297,8 @@ stop with Ctrl-C
 	}, text)
 }
 
-// wait waits for a signal or a failed listener, closes the service and returns the failure.
+// wait waits for a signal or for a listener that fails, closes the service and returns the
+// listener's error.
 func (s *running) wait(ctx context.Context) error {
 	var err error
 	select {
@@ -313,7 +314,7 @@ func (s *running) wait(ctx context.Context) error {
 	return err
 }
 
-// close stops everything that was started. Errors of listeners at the end do not matter.
+// close stops everything that was started. It ignores errors of the listeners.
 func (s *running) close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, shutdownWithin)
 	defer cancel()
@@ -332,7 +333,7 @@ func (s *running) close(ctx context.Context) {
 		s.reconciler.Close(ctx)
 	}
 	if s.traces != nil {
-		_ = s.traces.Shutdown(ctx) // sends the remaining traces
+		_ = s.traces.Shutdown(ctx) // sends the spans that are not sent yet
 	}
 	if s.projections != nil {
 		s.projections.Close()

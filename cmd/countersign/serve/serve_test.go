@@ -16,8 +16,8 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// A start does not wait for the read models: here they cannot advance, because another session
-// has locked their checkpoints.
+// The service starts without waiting for the read models. In this test they cannot advance,
+// because another session has locked their checkpoints.
 func TestServeStartsWhileReadModelsAreBehind(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)

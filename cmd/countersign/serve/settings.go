@@ -14,8 +14,8 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// mayServe refuses to serve other machines with settings that are safe on this machine only,
-// and names the settings to add.
+// mayServe refuses to serve other machines with settings that are safe only on this machine. The
+// error names the settings to add.
 func (c *Command) mayServe(proxied bool, log *slog.Logger) error {
 	if c.OnThisMachine() {
 		return nil
@@ -41,8 +41,8 @@ func (c *Command) mayServe(proxied bool, log *slog.Logger) error {
 	return nil
 }
 
-// tokenKeys returns the keys of access tokens. They must differ from the record key, so that an
-// access token can never pass for a signed record or the reverse.
+// tokenKeys returns the keys of access tokens. They must differ from the key that signs records,
+// so that an access token cannot be used as a signed record, or a record as a token.
 func (c *Command) tokenKeys(signer *seal.Signer) ([]ed25519.PrivateKey, error) {
 	text := c.TokenKey
 	if text == "" && c.Private() && setting.Loopback(c.Listen) {
@@ -69,7 +69,8 @@ func (c *Command) tokenKeys(signer *seal.Signer) ([]ed25519.PrivateKey, error) {
 	return keys, nil
 }
 
-// supportClients checks the client ids, because a misspelled one would silently grant nothing.
+// supportClients checks the client ids of SUPPORT_CLIENTS, because a misspelled id would grant
+// nothing and cause no error.
 func (c *Command) supportClients() ([]string, error) {
 	for _, id := range c.SupportClients {
 		if !accounts.IsAgentID(id) {

@@ -44,8 +44,8 @@ func TestTokenKeyIsAnotherThanTheSigningKey(t *testing.T) {
 	}
 }
 
-// On the private database and a loopback listener a key is created and stored; elsewhere a
-// missing key is not replaced.
+// With the private database and a loopback listener, a missing key is created and stored. In all
+// other cases it stays missing.
 func TestDevelopmentTokenKeyIsKept(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

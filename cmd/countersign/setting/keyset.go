@@ -15,14 +15,14 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// TrustedKeys are the flags by which a verifier names the keys it trusts.
+// TrustedKeys has the flags that name the keys which a verifier trusts.
 type TrustedKeys struct {
 	Keys string   `help:"File of the keys you trust, saved from /.well-known/jwks.json." placeholder:"FILE"`
 	Key  []string `help:"A key you trust to sign records (KEYID:HEX) or checkpoints (KEYID:HEX:checkpoint)." placeholder:"KEYID:HEX"`
 }
 
-// Trusted reads the trusted keys: those of the file, then those of the flag, which are valid at
-// every position of every partition. At least one key must sign records.
+// Trusted returns the trusted keys: those in the file of --keys, then those of --key, which are
+// valid at all positions of all partitions. At least one key must be for records.
 func (c *TrustedKeys) Trusted() (keys []bundle.Key, err error) {
 	if c.Keys != "" {
 		text, err := os.ReadFile(c.Keys)
@@ -49,15 +49,15 @@ func (c *TrustedKeys) Trusted() (keys []bundle.Key, err error) {
 	return keys, nil
 }
 
-// ErrNoCheckpointKey is the error of commands that verify checkpoints.
+// ErrNoCheckpointKey is the error if a command needs a trusted checkpoint key and none is given.
 var ErrNoCheckpointKey = errors.New("no key to trust for checkpoints: give --keys FILE (save it once from /.well-known/jwks.json of the service) or --key KEYID:HEX:checkpoint")
 
-// recordKeys are the keys that the verifier trusts to sign records, by id. Each id has one
-// entry per partition that the key set names, with the positions where the key is valid.
+// recordKeys has the trusted keys for records by id. An id has an entry for each partition, with
+// the positions at which the key is valid there.
 type recordKeys map[string][]bundle.Key
 
-// ForRecords returns the keys that may sign records. A key given by flag overrides the entries
-// of the file for the same key.
+// ForRecords returns the keys that may sign records. A key of --key replaces the entries for the
+// same key from the file.
 func ForRecords(all []bundle.Key) recordKeys {
 	keys := recordKeys{}
 	for _, key := range all {
@@ -95,8 +95,8 @@ func (k recordKeys) Find(id string, partition int16, position int64) (ed25519.Pu
 	return key.Public, ""
 }
 
-// KeyFor returns the signer of a setting: a seed, or the public key of a key in an SSH agent.
-// If development allows it, a missing key is created in the data folder.
+// KeyFor returns the signer of a setting: a seed, or the public key of a key in an SSH agent. If
+// the setting is empty and development is true, it creates a key in the data folder.
 func (d *Ledger) KeyFor(name, text, file string, development bool) (*seal.Signer, error) {
 	if text == "" && development {
 		var err error

@@ -1,6 +1,6 @@
-// Package setting holds the settings of our programs, and reads secrets and keys. A
-// setting comes from a flag or from an environment variable; a secret may also come from a
-// file that only its owner can read.
+// Package setting has the settings of our programs, and reads secrets and keys. A setting comes
+// from a flag or an environment variable. A secret may also come from a file that only its owner
+// can read.
 package setting
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/files"
 )
 
-// SecretsFromFiles lets every flag that is tagged secret read its value from a file: the
-// environment variable NAME_FILE names the file, which only its owner may read.
+// SecretsFromFiles reads the value of a flag with the tag "secret" from a file, if the environment
+// variable NAME_FILE names one. Only the owner may be able to read the file.
 var SecretsFromFiles = kong.Resolvers(kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	if !flag.Tag.Has("secret") || len(flag.Envs) == 0 {
 		return nil, nil
@@ -39,8 +39,8 @@ var SecretsFromFiles = kong.Resolvers(kong.ResolverFunc(func(_ *kong.Context, _ 
 	return text, nil
 }))
 
-// ReadOwnSecret reads a secret from a file that a setting names. It refuses a file that
-// belongs to another user, who could change it, or that others may read.
+// ReadOwnSecret reads a secret from a file that a setting names. It refuses a file that others can
+// read, or that belongs to another user, who could change it.
 func ReadOwnSecret(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -52,8 +52,8 @@ func ReadOwnSecret(path string) (string, error) {
 	return ReadSecret(path)
 }
 
-// ReadSecret reads a secret from a file of the data folder, which may belong to another user.
-// It refuses a file that others may read.
+// ReadSecret reads a secret from a file in the data folder. The file may belong to another user,
+// but ReadSecret refuses it if others can read it.
 func ReadSecret(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -69,9 +69,9 @@ func ReadSecret(path string) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// KeepSecret writes a secret into a new file that only its owner may read, and returns
-// it. If the file exists, KeepSecret returns the secret in it: of two programs that start
-// at once, one writes and the other reads.
+// KeepSecret writes a secret to a new file that only its owner can read, and returns the secret.
+// If the file exists, it returns the secret in the file. So if two programs start at the same
+// time, one creates the secret and the other reads it.
 func KeepSecret(path, text string) (string, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -84,7 +84,7 @@ func KeepSecret(path, text string) (string, error) {
 	return text, errors.Join(err, f.Sync(), f.Close())
 }
 
-// NewSecret returns 32 random bytes in hex: a seed of Ed25519, or a key that wraps others.
+// NewSecret returns 32 random bytes in hex, for an Ed25519 seed or a key that encrypts other keys.
 func NewSecret() string {
 	secret := make([]byte, 32)
 	rand.Read(secret)

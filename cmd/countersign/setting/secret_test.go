@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// The file of a secret is refused unless only its owner, the user, can read and change it.
+// A secret's file is refused unless it belongs to the user and only its owner can read and change
+// it.
 func TestSecretFilesAreOursAlone(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "key")

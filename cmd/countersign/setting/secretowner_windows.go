@@ -2,6 +2,6 @@ package setting
 
 import "io/fs"
 
-// ownedByUs accepts every file: on Windows the access lists of the folder protect it, and the
-// file mode does not show them.
+// ownedByUs returns true for every file, because on Windows the access control lists of the folder
+// protect the file, and the file mode does not show them.
 func ownedByUs(fs.FileInfo) bool { return true }

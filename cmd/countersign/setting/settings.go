@@ -22,8 +22,7 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// Ledger has the settings that name the ledger and its keys. Every command that opens a ledger
-// has them.
+// Ledger has the settings of the ledger and its keys, for all commands that open a ledger.
 type Ledger struct {
 	Data        string `help:"Data folder of the private PostgreSQL." env:"DATA_DIR" placeholder:"DIR"`
 	DatabaseURL string `help:"URL of a PostgreSQL database to use instead of a private one." env:"DATABASE_URL" name:"database-url" placeholder:"URL" secret:""`
@@ -43,14 +42,14 @@ type Ledger struct {
 	ArchiveStore      string   `help:"Store of the payloads that countersign archive moved out of the database: a folder, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME." env:"ARCHIVE_STORE" name:"archive-store" placeholder:"PLACE" rare:""`
 	Witnesses         []string `help:"Witnesses that cosign heads (C2SP tlog-witness), each as 'KEY URL'." env:"WITNESSES" name:"witnesses" placeholder:"WITNESS" rare:""`
 
-	Serves           bool `kong:"-"` // set by serve alone: acknowledged commits must be durable
-	Begins           bool `kong:"-"` // the command may create a ledger, with its database and keys
+	Serves           bool `kong:"-"` // set only by serve: refuse a database that can lose commits
+	Begins           bool `kong:"-"` // the command may create the ledger, with its database and keys
 	RollbackAccepted bool `kong:"-"` // serve continues although published events are missing
 	FindingsAccepted bool `kong:"-"` // serve continues although the daily verification found altered history
-	Unsigned         bool `kong:"-"` // the command signs nothing: it works without a key and with a retired one
+	Unsigned         bool `kong:"-"` // the command signs nothing, so it also works without a key or with a retired key
 }
 
-// Dir returns the data folder of the private PostgreSQL.
+// Dir returns the path of the data folder.
 func (d *Ledger) Dir() string {
 	if d.Data != "" {
 		return d.Data
@@ -58,19 +57,19 @@ func (d *Ledger) Dir() string {
 	return localpg.DefaultDataDir()
 }
 
-// NoLedger is the error of a command that may not create a ledger.
+// NoLedger returns the error of a command that must not create a ledger, if there is none.
 func (d *Ledger) NoLedger() error {
 	return fmt.Errorf("no ledger in %s: create one with countersign serve, or name the data folder with --data", d.Dir())
 }
 
-// Private reports whether the ledger is in a private PostgreSQL.
+// Private reports whether the ledger is stored in a private PostgreSQL.
 func (d *Ledger) Private() bool { return d.DatabaseURL == "" }
 
 // ByProvider reports whether the database provider makes commits durable by other means than
 // fsync.
 func (d *Ledger) ByProvider() bool { return d.Durability == "provider" }
 
-// Service has the settings of serve beyond those of the ledger.
+// Service has the settings that only serve has.
 type Service struct {
 	OwnershipProofs []string      `help:"Proofs for indexers that the payee of X402_PAY_TO runs this service." env:"X402_OWNERSHIP_PROOFS" name:"x402-ownership-proofs" placeholder:"PROOF" rare:""`
 	Listen          string        `help:"Address of the public listener." env:"LISTEN" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
@@ -93,23 +92,23 @@ type Service struct {
 	Drain           time.Duration `help:"At shutdown, how long readiness fails before the listener closes." default:"0s" rare:""`
 }
 
-// LettersFile is the file in the data folder that stores e-mail if no mail server is set. Only
-// its owner can read it.
+// LettersFile is the file in the data folder to which e-mail is written if no mail server is set.
+// Only its owner can read it.
 const LettersFile = "letters.txt"
 
-// OnThisMachine reports whether only this machine can reach the service. A proxy on this
-// machine can make a loopback listener public; then the base URL is not a loopback address.
+// OnThisMachine reports whether only this machine can reach the service. It also checks the base
+// URL, because a proxy on this machine can make a loopback listener public.
 func (s *Service) OnThisMachine() bool {
 	base, err := url.Parse(s.BaseURL)
 	return err == nil && Loopback(s.Listen) && Loopback(net.JoinHostPort(base.Hostname(), "0"))
 }
 
-// Reachable refuses a listener on every address of the machine if no base URL is set:
-// documents, e-mail and payments would name 0.0.0.0.
+// Reachable refuses a listener on all addresses of the machine without a base URL, because
+// documents, e-mail and payments would contain the address 0.0.0.0.
 func (s *Service) Reachable() error {
 	host, port, err := net.SplitHostPort(s.Listen)
 	if err != nil || s.BaseURL != "" {
-		return nil // net.Listen explains a wrong address
+		return nil // net.Listen reports an invalid address
 	}
 	ip, err := netip.ParseAddr(host)
 	if host != "" && (err != nil || !ip.IsUnspecified()) {
@@ -131,12 +130,12 @@ func Loopback(address string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// Proxies returns the networks of TRUSTED_PROXIES.
+// Proxies returns the networks in TRUSTED_PROXIES.
 func (s *Service) Proxies() ([]netip.Prefix, error) {
 	return Networks("TRUSTED_PROXIES", s.TrustedProxies)
 }
 
-// Networks reads the networks of a setting.
+// Networks parses the networks of a setting. The error names the setting.
 func Networks(setting string, texts []string) ([]netip.Prefix, error) {
 	var prefixes []netip.Prefix
 	for _, text := range texts {
@@ -149,7 +148,7 @@ func Networks(setting string, texts []string) ([]netip.Prefix, error) {
 	return prefixes, nil
 }
 
-// Products reads the catalogue of products: the file of the settings, or the built-in one.
+// Products returns the catalogue of products from CATALOG_FILE, or the built-in one.
 func (d *Ledger) Products() ([]store.Product, error) {
 	if d.CatalogFile == "" {
 		return catalog.Default()
@@ -161,8 +160,8 @@ func (d *Ledger) Products() ([]store.Product, error) {
 	return list, nil
 }
 
-// Signer returns the record signer of the settings. If development allows it, a missing key is
-// created in the data folder.
+// Signer returns the signer for records. If SIGNING_KEY is not set and development is true, it
+// creates a key in the data folder.
 func (d *Ledger) Signer(development bool) (*seal.Signer, error) {
 	if d.Unsigned {
 		return nil, nil
@@ -170,8 +169,8 @@ func (d *Ledger) Signer(development bool) (*seal.Signer, error) {
 	return d.KeyFor("SIGNING_KEY", d.SigningKey, "signing.key", development)
 }
 
-// DevelopmentKey returns a key of the data folder, which the first start creates. For a command
-// that may not create a ledger a missing key is "".
+// DevelopmentKey returns a key of the data folder. It creates a missing key if the command may
+// create a ledger, and returns "" otherwise.
 func (d *Ledger) DevelopmentKey(file string) (string, error) {
 	path := filepath.Join(d.Dir(), file)
 	text, err := ReadSecret(path)
@@ -184,7 +183,7 @@ func (d *Ledger) DevelopmentKey(file string) (string, error) {
 	return KeepSecret(path, NewSecret())
 }
 
-// ParseSeed reads an Ed25519 seed: 64 hex digits or PKCS #8 PEM.
+// ParseSeed parses an Ed25519 seed in the form of 64 hex digits or PKCS #8 PEM.
 func ParseSeed(text string) ([]byte, error) {
 	bad := errors.New("the value must be an Ed25519 seed as 64 hex digits or PKCS #8 PEM")
 	if block, _ := pem.Decode([]byte(text)); block != nil {
@@ -202,7 +201,7 @@ func ParseSeed(text string) ([]byte, error) {
 	return seed, nil
 }
 
-// Archive opens the archive's store; it returns nil if none is set.
+// Archive returns the archive's store, or nil if none is set.
 func (d *Ledger) Archive() (checkpoint.Files, error) {
 	if d.ArchiveStore == "" {
 		return nil, nil
@@ -214,7 +213,7 @@ func (d *Ledger) Archive() (checkpoint.Files, error) {
 	return files, nil
 }
 
-// ParseKEK reads a key that wraps data keys from a setting.
+// ParseKEK parses a key that encrypts data keys. The error names the setting.
 func ParseKEK(setting, text string) ([]byte, error) {
 	key, err := hex.DecodeString(text)
 	if err != nil || len(key) != 32 {
@@ -223,6 +222,6 @@ func ParseKEK(setting, text string) ([]byte, error) {
 	return key, nil
 }
 
-// MetricsAddress is the default address of OpenTelemetry's exporter for Prometheus, so that a
-// usual scrape configuration works unchanged.
+// MetricsAddress is the default address for metrics. It is that of OpenTelemetry's exporter for
+// Prometheus, so usual scrape configurations work.
 const MetricsAddress = "127.0.0.1:9464"

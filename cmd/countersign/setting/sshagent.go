@@ -17,9 +17,9 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// ParseSigner reads a signing key: an Ed25519 seed, or a line "ssh-ed25519 AAAA…", the public
-// half of a key in the SSH agent at SSH_AUTH_SOCK. The agent never reveals the private half; it
-// may be a hardware key, or a bridge to a key management service.
+// ParseSigner parses a signing key: an Ed25519 seed, or a line "ssh-ed25519 AAAA…". The latter
+// is the public key of a key in the SSH agent at SSH_AUTH_SOCK. The agent never reveals the
+// private key; it may be in hardware, or in a key management service behind a bridge.
 func ParseSigner(text string) (*seal.Signer, error) {
 	if strings.HasPrefix(text, ssh.KeyAlgoED25519+" ") {
 		return agentSigner(text)
@@ -31,8 +31,8 @@ func ParseSigner(text string) (*seal.Signer, error) {
 	return seal.NewSigner(seed)
 }
 
-// agentKey is a key in an SSH agent. Each signature opens a new connection, so that a restarted
-// agent is found again.
+// agentKey is a key in an SSH agent. It opens a connection for each signature, so that it still
+// works after the agent was restarted.
 type agentKey struct {
 	socket string
 	public ssh.PublicKey

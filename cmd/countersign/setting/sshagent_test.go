@@ -12,7 +12,7 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// A key that only an SSH agent holds can sign records; this program never sees its seed.
+// A key in an SSH agent can sign records. This program never has its seed.
 func TestARecordIsSignedByAnAgent(t *testing.T) {
 	key := ed25519.NewKeyFromSeed(make([]byte, 32))
 	keyring := sshagent.NewKeyring()

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign/countersign/commands/payments"
 )
 
-// X402 has the settings of payments: the terms, and how payments settle.
+// X402 has the settings of x402 payments: the terms, and how payments are settled.
 type X402 struct {
 	X402Mode       string `help:"off, dev (signatures are checked, no money moves) or facilitator. Default: dev on the private database with a loopback listener and base URL, otherwise off." env:"X402_MODE" name:"x402-mode" enum:",off,dev,facilitator" default:""`
 	X402Network    string `help:"Network of the payments, such as eip155:8453 (Base)." env:"X402_NETWORK" name:"x402-network" placeholder:"NETWORK"`
@@ -32,15 +32,16 @@ type X402 struct {
 	X402DevLedger  bool   `help:"Allow X402_MODE=facilitator on a ledger that has settlements of the dev mode." name:"accept-dev-ledger" rare:""`
 }
 
-// Settler settles payments on its terms. If the mode is off, its embedded Settler is nil.
+// Settler settles payments under its terms. If x402 is off, the embedded Settler is nil.
 type Settler struct {
 	payments.Settler
 	Terms x402.Terms
-	Run   func(context.Context) // runs as long as the service does; may be nil
-	Said  string                // describes the mode for people
+	Run   func(context.Context) // background work to run until the service ends; may be nil
+	Said  string                // text for the user that describes the mode
 }
 
-// Open checks the settings and opens the mode that they select. Errors name the wrong setting.
+// Open checks the settings and returns the settler of the mode that they select. Errors name the
+// wrong setting.
 func (x *X402) Open(ctx context.Context, d *Ledger, onThisMachine bool, log *slog.Logger) (*Settler, error) {
 	local := d.Private() && onThisMachine
 	mode := x.X402Mode
@@ -94,8 +95,8 @@ func (x *X402) openFacilitator(ctx context.Context, terms x402.Terms, log *slog.
 	return &Settler{Settler: f, Terms: terms, Run: f.Run, Said: said}, nil
 }
 
-// Supported reports a facilitator that does not settle our kind of payment. Every unpaid call
-// then gets 503.
+// Supported returns doctor's findings about the facilitator. If the facilitator does not support
+// our payments, every unpaid call gets 503.
 func (x *X402) Supported(ctx context.Context, d *Ledger, log *slog.Logger) []screen.Finding {
 	if x.X402Mode != payments.ModeFacilitator {
 		return nil
@@ -113,8 +114,8 @@ func (x *X402) Supported(ctx context.Context, d *Ledger, log *slog.Logger) []scr
 	return []screen.Finding{screen.OK("facilitator", s.Said)}
 }
 
-// RightLedger refuses a mode on a ledger that was used with the other mode: settlements that
-// moved no money must not be mixed with payments.
+// RightLedger refuses a mode if the ledger has payments of the other mode, because payments
+// without money must not be mixed with real ones.
 func (x *X402) RightLedger(ctx context.Context, s *Settler, app *commands.App) error {
 	if s.Settler == nil {
 		return nil

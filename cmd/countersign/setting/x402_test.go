@@ -10,7 +10,7 @@ import (
 	"github.com/countersign/countersign/api/x402/x402test"
 )
 
-// Each mode names the setting that it lacks, and no setting replaces another one.
+// For each mode, the error names the setting that is missing. No setting replaces another one.
 func TestStartConditionsOfX402(t *testing.T) {
 	t.Parallel()
 	chain := x402test.NewChain(t, time.Now)
@@ -27,8 +27,8 @@ func TestStartConditionsOfX402(t *testing.T) {
 		settings X402
 		data     Ledger
 		listen   string
-		mode     string // or, if it does not start,
-		names    string // the setting in its error
+		mode     string // mode with which the service starts; empty if it does not start
+		names    string // setting that the error names, if it does not start
 	}{
 		"a newcomer's":                 {X402{}, private, here, "dev", ""},
 		"where others can reach it":    {X402{}, private, everywhere, "off", ""},
@@ -71,7 +71,7 @@ func TestStartConditionsOfX402(t *testing.T) {
 	}
 }
 
-// doctor names a facilitator that does not settle our kind of payment.
+// Doctor reports a facilitator that does not support our payments.
 func TestDoctorNamesAFacilitatorThatDoesNotSupportUs(t *testing.T) {
 	t.Parallel()
 	chain := x402test.NewChain(t, time.Now)

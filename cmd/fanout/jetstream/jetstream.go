@@ -1,8 +1,8 @@
 // Package jetstream publishes to NATS JetStream: a Watermill publisher for a projection of the
 // ledger (projections.Sink). Each event is one message with the subject countersign.<type of
-// event>, in the stream "countersign", which is created if it does not exist. JetStream drops a
-// message with an id that it has received in the last ten minutes. For older repeats a reader
-// must compare ids or positions.
+// event>, in the stream "countersign", which the publisher creates if it does not exist. JetStream
+// drops a message whose id it has received in the last ten minutes. A repeat after that time
+// reaches the readers, which must compare ids or positions.
 package jetstream
 
 import (
@@ -23,30 +23,30 @@ import (
 
 const (
 	stream     = "countersign"
-	duplicates = 10 * time.Minute // longer than a usual outage of a node, and limited because JetStream keeps the ids in memory
-	patience   = 5 * time.Second  // wait for an acknowledgement
-	tooLarge   = 10054            // the server's code for a message above the stream's own limit
+	duplicates = 10 * time.Minute // longer than a usual outage of a node; not longer still, because JetStream keeps the ids in memory
+	patience   = 5 * time.Second  // time limit of an acknowledgement
+	tooLarge   = 10054            // the server's error code for a message larger than the limit of the stream
 )
 
-// Publisher is a connection to a NATS server that reconnects for as long as necessary. Publish
+// Publisher is a connection to a NATS server. It reconnects without a limit of attempts. Publish
 // returns when JetStream has stored the message.
 type Publisher struct {
 	conn *nats.Conn
 	*watermillnats.Publisher
 
 	mu   sync.Mutex // guards made
-	made bool       // the stream exists
+	made bool       // true if the stream exists
 }
 
-// New returns a publisher for a URL such as nats://user:password@host:4222. The server need not
-// be reachable yet. Errors do not contain the URL, which contains a secret.
+// New returns a publisher for a URL such as nats://user:password@host:4222. The server may be
+// unreachable at this time. Errors do not contain the URL, because it may contain a password.
 func New(address string, log *slog.Logger) (*Publisher, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "nats" && u.Scheme != "tls" && u.Scheme != "wss" && u.Scheme != "ws" {
 		return nil, errors.New("the URL must be such as nats://user:password@host:4222 or tls://host:4222")
 	}
 	conn, err := nats.Connect(address, nats.Name("countersign"), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true),
-		nats.ReconnectBufSize(-1), // messages that are not sent now are published again, in order
+		nats.ReconnectBufSize(-1), // no buffer: the projection publishes unsent messages again, in order
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { log.Warn("connection to NATS lost; trying again", "error", err) }))
 	if err != nil {
 		return nil, fmt.Errorf("connect to NATS: %w", err)
@@ -62,7 +62,7 @@ func New(address string, log *slog.Logger) (*Publisher, error) {
 	return &Publisher{conn: conn, Publisher: p}, nil
 }
 
-// Publish implements message.Publisher. The subject is the type of the event.
+// Publish implements message.Publisher. The subject of a message is the type of its event.
 func (p *Publisher) Publish(_ string, messages ...*message.Message) error {
 	if err := p.make(); err != nil {
 		return err
@@ -80,8 +80,8 @@ func (p *Publisher) Publish(_ string, messages ...*message.Message) error {
 	return nil
 }
 
-// make creates the stream if it does not exist. An operator can create it before, with other
-// limits and replicas.
+// make creates the stream if it does not exist. An operator who wants other limits or replicas can
+// create the stream first.
 func (p *Publisher) make() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign/countersign/cmd/fanout/sinktest"
 )
 
-// broker is a NATS server in this process.
+// broker starts a NATS server in this process.
 func broker(t *testing.T, options server.Options) *server.Server {
 	t.Helper()
 	options.Host, options.JetStream, options.NoLog, options.NoSigs = "127.0.0.1", true, true, true
@@ -43,12 +43,12 @@ func dial(t *testing.T, url string) nats.JetStreamContext {
 	return js
 }
 
-// read takes n messages out of the stream, in its order.
+// read reads n messages from the stream, in order.
 func read(t *testing.T, url string, n int) (arrived sinktest.Arrivals) {
 	t.Helper()
 	js := dial(t, url)
 	var sub *nats.Subscription
-	for sub == nil { // until the stream exists
+	for sub == nil { // wait until the stream exists
 		sub, _ = js.SubscribeSync("countersign.>", nats.OrderedConsumer())
 	}
 	for range n {
@@ -70,8 +70,8 @@ func read(t *testing.T, url string, n int) (arrived sinktest.Arrivals) {
 	return arrived
 }
 
-// Every event arrives once and in order, although a node ends, another one starts, the broker
-// is restarted and the checkpoint is moved back: the broker drops repeats by their ids.
+// Every event arrives once and in order, although one node ends and another starts, the broker
+// restarts, and the checkpoint is moved back. The broker drops repeats by their ids.
 func TestEveryEventArrivesOnceInOrder(t *testing.T) {
 	l, folder := sinktest.Ledger(t), t.TempDir()
 	nats := broker(t, server.Options{StoreDir: folder, Port: -1})
@@ -96,7 +96,7 @@ func TestEveryEventArrivesOnceInOrder(t *testing.T) {
 	port := nats.Addr().(*net.TCPAddr).Port
 	nats.Shutdown()
 	nats.WaitForShutdown()
-	sinktest.Append(t, l, 26, 5) // the ledger does not wait for the broker
+	sinktest.Append(t, l, 26, 5) // the broker is down; appending must work all the same
 	sinktest.Free(t, fmt.Sprint("127.0.0.1:", port))
 	nats = broker(t, server.Options{StoreDir: folder, Port: port})
 	defer nats.Shutdown()
@@ -104,8 +104,8 @@ func TestEveryEventArrivesOnceInOrder(t *testing.T) {
 	arrived.Check(t, l)
 }
 
-// A message that the server or the stream refuses as too large arrives without its data, and
-// later messages arrive, too.
+// A message that the server or the stream refuses as too large arrives without its data. Later
+// messages still arrive.
 func TestWhatIsTooLargeArrivesWithoutData(t *testing.T) {
 	for name, c := range map[string]struct {
 		server int32
@@ -137,7 +137,8 @@ func TestWhatIsTooLargeArrivesWithoutData(t *testing.T) {
 	}
 }
 
-// operatorsStream is created before the sink starts, with a small limit for messages.
+// operatorsStream creates the stream before the sink starts, with a limit of this many bytes per
+// message, as an operator can.
 func operatorsStream(t *testing.T, url string, octets int32) {
 	t.Helper()
 	js := dial(t, url)

@@ -25,13 +25,14 @@ import (
 
 const oauthBearer = "OAUTHBEARER"
 
-// parameters are the parameters of a URL, each with the other parameter that it needs.
+// parameters lists the allowed URL parameters, each with the other parameter that must be present,
+// or with empty text.
 var parameters = map[string]string{
 	"tls": "", "ca": "tls=true", "cert": "tls=true", "key": "tls=true",
 	"sasl": "", "token": "sasl=" + oauthBearer, "token_url": "sasl=" + oauthBearer, "scope": "sasl=" + oauthBearer,
 }
 
-// parse reads an address.
+// parse returns the client options for a Kafka URL.
 func parse(address string) ([]kgo.Opt, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "kafka" || u.Host == "" {
@@ -61,7 +62,7 @@ func parse(address string) ([]kgo.Opt, error) {
 	return options, nil
 }
 
-// query reads the parameters.
+// query parses and checks the parameters of a Kafka URL.
 func query(raw string) (url.Values, error) {
 	q, err := url.ParseQuery(raw)
 	if err != nil {
@@ -71,7 +72,7 @@ func query(raw string) (url.Values, error) {
 		wants, known := parameters[name]
 		other, value, _ := strings.Cut(wants, "=")
 		switch {
-		case !known: // the name is not repeated: after a question mark in a password it is a part of the password
+		case !known: // the error does not contain the unknown name, because after an unescaped question mark in a password it would be a part of the password
 			return nil, fmt.Errorf("the parameters of a Kafka URL are %s", strings.Join(slices.Sorted(maps.Keys(parameters)), ", "))
 		case len(q[name]) > 1 || q.Get(name) == "":
 			return nil, fmt.Errorf("%s must have one value", name)
@@ -85,7 +86,7 @@ func query(raw string) (url.Values, error) {
 	return q, nil
 }
 
-// secure returns the TLS options of connections, with the client's certificate; nil without
+// secure returns the TLS option with the client's certificate, or nil if the URL does not ask for
 // TLS.
 func secure(q url.Values, _ *url.Userinfo) (kgo.Opt, error) {
 	if q.Get("tls") != "true" {
@@ -121,7 +122,8 @@ func secure(q url.Values, _ *url.Userinfo) (kgo.Opt, error) {
 	return kgo.DialTLSConfig(config), nil
 }
 
-// authenticated returns how the client authenticates to brokers; nil if it does not.
+// authenticated returns the option with which the client authenticates to brokers, or nil if the
+// URL asks for no authentication.
 func authenticated(q url.Values, user *url.Userinfo) (kgo.Opt, error) {
 	if user == nil && !q.Has("sasl") {
 		return nil, nil
@@ -156,7 +158,8 @@ func mechanism(q url.Values, user *url.Userinfo) (sasl.Mechanism, error) {
 	return nil, errors.New("sasl must be SCRAM-SHA-512, SCRAM-SHA-256, PLAIN or OAUTHBEARER")
 }
 
-// bearer takes tokens from a file, or from a server that authenticates the user.
+// bearer returns the mechanism OAUTHBEARER. The token comes from a file or from a token server, at
+// which the client authenticates with user and password.
 func bearer(q url.Values, user *url.Userinfo) (sasl.Mechanism, error) {
 	if q.Has("token") == q.Has("token_url") {
 		return nil, errors.New("sasl=OAUTHBEARER needs either token, a file, or token_url, a server that issues tokens")
@@ -181,8 +184,8 @@ func bearer(q url.Values, user *url.Userinfo) (sasl.Mechanism, error) {
 	return oauth.Oauth(read), nil
 }
 
-// byCredentials requests tokens from a server. Its answer may contain a secret, so an error has
-// only the error code of the answer.
+// byCredentials returns the mechanism OAUTHBEARER with tokens from a token server. The answer of
+// the server may contain a secret, so an error contains only its OAuth error code.
 func byCredentials(q url.Values, user *url.Userinfo) (sasl.Mechanism, error) {
 	at, err := url.Parse(q.Get("token_url"))
 	switch {

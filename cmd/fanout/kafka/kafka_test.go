@@ -32,7 +32,7 @@ import (
 	"github.com/countersign/countersign/cmd/fanout/sinktest"
 )
 
-// cluster is a broker in this process, with the topic "events".
+// cluster starts a broker in this process, with the topic "events".
 func cluster(t *testing.T, options ...kfake.Opt) *kfake.Cluster {
 	t.Helper()
 	c, err := kfake.NewCluster(append(options, kfake.NumBrokers(1), kfake.SeedTopics(8, "events"))...)
@@ -42,8 +42,8 @@ func cluster(t *testing.T, options ...kfake.Opt) *kfake.Cluster {
 	return c
 }
 
-// read takes records from the topic until n different messages have arrived. The messages of
-// one tenant are in one partition.
+// read reads records from the topic until n different messages have arrived. Messages of one
+// tenant must be in one partition.
 func read(t *testing.T, c *kfake.Cluster, n int) (arrived sinktest.Arrivals) {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...), kgo.ConsumeTopics("events"))
@@ -74,8 +74,8 @@ func read(t *testing.T, c *kfake.Cluster, n int) (arrived sinktest.Arrivals) {
 	return arrived
 }
 
-// Every event arrives in its tenant's order, although a node ends, another one starts and the
-// broker is restarted; a repeated message has the same id.
+// Every event arrives in the order of its tenant, although one node ends and another starts, and
+// the broker restarts. A repeated message has the same id.
 func TestEveryEventArrivesInOrder(t *testing.T) {
 	l, folder := sinktest.Ledger(t), t.TempDir()
 	c := cluster(t, kfake.DataDir(folder))
@@ -107,7 +107,7 @@ func TestEveryEventArrivesInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Close()
-	sinktest.Append(t, l, 26, 5) // the ledger does not wait for the broker
+	sinktest.Append(t, l, 26, 5) // the broker is down; appending must work all the same
 	sinktest.Free(t, address)
 	c = cluster(t, kfake.DataDir(folder), kfake.Ports(port))
 	defer c.Close()
@@ -115,7 +115,7 @@ func TestEveryEventArrivesInOrder(t *testing.T) {
 	arrived.Check(t, l)
 }
 
-// publisher returns a publisher to a cluster's topic.
+// publisher returns a publisher for the topic of the cluster.
 func publisher(t *testing.T, c *kfake.Cluster) *kafka.Publisher {
 	t.Helper()
 	p, err := kafka.New("kafka://"+c.ListenAddrs()[0]+"/events", sinktest.Discard)
@@ -125,9 +125,9 @@ func publisher(t *testing.T, c *kfake.Cluster) *kafka.Publisher {
 	return p
 }
 
-// A message that the brokers refuse as too large arrives without its data, and the messages
-// around it arrive completely and in order, also if the brokers refuse only what the client
-// combined.
+// A message that the brokers refuse as too large arrives without its data. The messages around it
+// arrive completely and in order, also if the brokers refuse only the batch that the client
+// formed.
 func TestWhatIsTooLargeArrivesWithoutData(t *testing.T) {
 	l := sinktest.Ledger(t)
 	c := cluster(t, kfake.BrokerConfigs(map[string]string{"message.max.bytes": "20000"}))
@@ -143,7 +143,7 @@ func TestWhatIsTooLargeArrivesWithoutData(t *testing.T) {
 	}
 }
 
-// A broker that accepts large messages gets them.
+// A broker that accepts large messages gets them with their data.
 func TestWhatBrokersTakeArrivesWhole(t *testing.T) {
 	l := sinktest.Ledger(t)
 	c := cluster(t, kfake.BrokerConfigs(map[string]string{"message.max.bytes": "8000000"}))
@@ -162,7 +162,7 @@ func note() *message.Message {
 	return m
 }
 
-// A message counts as sent when every in-sync replica has it, and not when a broker refuses it.
+// Publish succeeds only if every in-sync replica has the message and no broker refuses it.
 func TestOnlyWhatIsAcknowledgedCounts(t *testing.T) {
 	c := cluster(t)
 	defer c.Close()
@@ -183,8 +183,8 @@ func TestOnlyWhatIsAcknowledgedCounts(t *testing.T) {
 	}
 }
 
-// certificate creates a self-signed certificate for servers and clients. The files contain the
-// certificate and its key.
+// certificate creates a self-signed certificate for servers and clients. file contains the
+// certificate and keyFile its key.
 func certificate(t *testing.T) (config *tls.Config, file, keyFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -205,7 +205,7 @@ func certificate(t *testing.T) (config *tls.Config, file, keyFile string) {
 		write(t, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), write(t, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}))
 }
 
-// write creates a file with this text.
+// write creates a file with this content and returns its name.
 func write(t *testing.T, text []byte) (file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "file")
@@ -215,7 +215,8 @@ func write(t *testing.T, text []byte) (file string) {
 	return file
 }
 
-// publish reports whether a broker accepts a message from a client with such a URL.
+// publish publishes a message with a client for this URL. It returns the broker's refusal as an
+// error.
 func publish(t *testing.T, address string) error {
 	t.Helper()
 	p, err := kafka.New(address, sinktest.Discard)
@@ -226,10 +227,10 @@ func publish(t *testing.T, address string) error {
 	return p.Publish("", note())
 }
 
-// A broker that requires a client certificate gets the one that is in the files when the
-// connection is made.
+// For a broker that requires a client certificate, the client reads the certificate from its files
+// at each connection.
 func TestClientCertificates(t *testing.T) {
-	t.Parallel() // a refused client waits before it retries
+	t.Parallel() // parallel, because a refused client waits before it retries
 	config, ca, key := certificate(t)
 	_, other, otherKey := certificate(t)
 	config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
@@ -271,12 +272,12 @@ func TestClientCertificates(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for p.Publish("", note()) != nil { // until the client retries
+	for p.Publish("", note()) != nil { // repeat until the client has connected again
 	}
 }
 
-// bearers makes a broker require OAUTHBEARER, which the broker in this process does not
-// support, and records what clients send.
+// bearers makes the broker accept every OAUTHBEARER token and records what clients send. The
+// broker in this process does not implement this mechanism itself.
 func bearers(c *kfake.Cluster, shown *sync.Map) {
 	c.ControlKey(int16(kmsg.SASLHandshake), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		c.KeepControl()
@@ -293,12 +294,12 @@ func bearers(c *kfake.Cluster, shown *sync.Map) {
 	})
 }
 
-// tokenServer issues a token to the user u with the password S3CRET, unless another answer is
-// queued.
+// tokenServer starts a server that issues a token to the user u with the password S3CRET. If the
+// channel has a status it answers with that status instead.
 func tokenServer(t *testing.T, answers <-chan int) *httptest.Server {
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, password, header := r.BasicAuth()
-		if !header { // the second attempt, after the first was refused
+		if !header { // second attempt: the OAuth library sends the credentials in the form after the header was refused
 			user, password = r.PostFormValue("client_id"), r.PostFormValue("client_secret")
 		}
 		if user != "u" || password != "S3CRET" || r.PostFormValue("grant_type") != "client_credentials" || r.PostFormValue("scope") != "a b" {
@@ -315,10 +316,10 @@ func tokenServer(t *testing.T, answers <-chan int) *httptest.Server {
 	}))
 }
 
-// A token comes from a file, or from a server that authenticates the user, each time a broker
-// requires one.
+// The client gets a token from a file or from a token server, each time that a broker requires
+// one.
 func TestBearerTokens(t *testing.T) {
-	t.Parallel() // a refused client waits before it retries
+	t.Parallel() // parallel, because a refused client waits before it retries
 	config, ca, _ := certificate(t)
 	c := cluster(t, kfake.TLS(config))
 	defer c.Close()
@@ -393,7 +394,7 @@ func TestCredentialsUnderTLS(t *testing.T) {
 	}
 }
 
-// Each error names the parameter and never a value.
+// The error for a wrong URL names the parameter and never contains a value.
 func TestAddressesAreChecked(t *testing.T) {
 	_, ca, key := certificate(t)
 	secret := write(t, []byte("S3CRET"))

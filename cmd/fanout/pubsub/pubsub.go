@@ -1,20 +1,20 @@
-// Package pubsub publishes to Google Cloud Pub/Sub: a Watermill publisher for a projection of
-// the ledger (projections.Sink). Each event is one message of the topic that the URL names,
-// which must exist:
+// Package pubsub publishes to Google Cloud Pub/Sub: a Watermill publisher for a projection of the
+// ledger (projections.Sink). Each event is one message of the topic in the URL. The topic must
+// exist:
 //
 //	pubsub://projects/PROJECT/topics/TOPIC?region=us-east1
 //
-// It uses the platform's default credentials. If the URL names a region, messages go to the
-// endpoint of that region wherever the node is, because Pub/Sub keeps the order of messages
-// only within one region. PUBSUB_EMULATOR_HOST=host:port sends to an emulator, without
+// It uses the default credentials of the platform. If the URL has a region, messages go to the
+// endpoint of that region, wherever the node runs: Pub/Sub keeps the order of messages only within
+// one region. If PUBSUB_EMULATOR_HOST=host:port is set, messages go to that emulator without
 // credentials.
 //
-// A message is a CloudEvent in structured form, with its attributes repeated as message
-// attributes ce-NAME. Its ordering key is the tenant: ordered subscriptions get the events of
-// one tenant in order. A message that is published again has the same ce-id.
+// A message is a CloudEvent in structured mode, with its attributes repeated as message attributes
+// ce-NAME. Its ordering key is the tenant: a subscription with ordering gets the events of one
+// tenant in order. A message that is published again has the same ce-id.
 //
 // The package calls the documented method topics.publish over HTTP, because Google's client
-// would add gRPC and nineteen modules.
+// library would add gRPC and nineteen modules.
 package pubsub
 
 import (
@@ -38,9 +38,9 @@ import (
 )
 
 const (
-	patience    = 5 * time.Second // wait for an answer
-	requestMost = 1000            // messages per request, from the quotas of Pub/Sub
-	answerMost  = 1 << 20         // bytes read of an answer
+	patience    = 5 * time.Second // time limit of an answer
+	requestMost = 1000            // largest number of messages per request that Pub/Sub allows
+	answerMost  = 1 << 20         // largest part of an answer that is read, in bytes
 	scope       = "https://www.googleapis.com/auth/pubsub"
 )
 
@@ -51,12 +51,12 @@ type Publisher struct {
 	url    string
 }
 
-// address matches the URLs that New accepts, with the characters that Google allows in a
-// project, topic and region.
+// address matches the URLs that New accepts. Project, topic and region may contain only the
+// characters that Google allows.
 var address = regexp.MustCompile(`^pubsub://(projects/[a-z0-9][a-z0-9.:-]+/topics/[A-Za-z][A-Za-z0-9._~+-]+)(?:\?region=([a-z0-9-]+))?$`)
 
-// New returns a publisher for a URL as above. Pub/Sub need not be reachable yet, but the
-// credentials must exist.
+// New returns a publisher for a URL in the format of the package comment. Pub/Sub may be
+// unreachable at this time, but the credentials must exist.
 func New(to string) (*Publisher, error) {
 	parts := address.FindStringSubmatch(to)
 	if parts == nil {
@@ -70,7 +70,7 @@ func New(to string) (*Publisher, error) {
 	if emulator := os.Getenv("PUBSUB_EMULATOR_HOST"); emulator != "" {
 		endpoint = "http://" + emulator
 	} else {
-		// This context's client also fetches every later token.
+		// The credentials keep this context and use its HTTP client for every later token.
 		credentials, err := google.FindDefaultCredentials(context.WithValue(context.Background(), oauth2.HTTPClient, client), scope)
 		if err != nil {
 			return nil, fmt.Errorf("find the default credentials of Google Cloud: %w", err)
@@ -82,7 +82,8 @@ func New(to string) (*Publisher, error) {
 	return &Publisher{client, endpoint + "/v1/" + parts[1] + ":publish"}, nil
 }
 
-// pubsubMessage and the bodies of request and answer follow the API reference.
+// pubsubMessage is a message as the API reference defines it. The types of the request and the
+// answer follow the same reference.
 type pubsubMessage struct {
 	Data        []byte            `json:"data"`
 	Attributes  map[string]string `json:"attributes"`
@@ -101,8 +102,8 @@ type answer struct {
 	} `json:"error"`
 }
 
-// Publish implements message.Publisher. It publishes to the topic of the URL. Pub/Sub allows
-// one ordering key per call.
+// Publish implements message.Publisher. It publishes to the topic in the URL, with at least one
+// call per tenant, because the messages of a call must have the same ordering key.
 func (p *Publisher) Publish(_ string, messages ...*message.Message) error {
 	var keys []string
 	byKey := map[string][]pubsubMessage{}
@@ -123,8 +124,8 @@ func (p *Publisher) Publish(_ string, messages ...*message.Message) error {
 	return nil
 }
 
-// tooLarge matches the error text for a request above 10 MB. The error code is that of every
-// invalid request.
+// tooLarge matches the error text for a request above 10 MB. The error code does not show this,
+// because every invalid request has the same code.
 var tooLarge = regexp.MustCompile(`(?i)\b(too large|exceeds the limit|exceeds maximum size)\b`)
 
 func (p *Publisher) call(ctx context.Context, messages []pubsubMessage) error {

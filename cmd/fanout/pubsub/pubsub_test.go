@@ -23,13 +23,13 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// service answers topics.publish as the API reference says. It is not Pub/Sub: it checks
-// requests of this package against that reference.
+// service is a server that answers topics.publish as the API reference defines it. It shows that
+// this package follows the reference, not how Pub/Sub itself behaves.
 type service struct {
 	*httptest.Server
 	arrived chan pubsubMessage
-	calls   chan int // number of messages of each call
-	most    int64    // maximum size of a request in bytes
+	calls   chan int // gets the number of messages of each call
+	most    int64    // largest accepted request in bytes
 }
 
 func serve(t *testing.T, address string, arrived chan pubsubMessage) *service {
@@ -81,7 +81,7 @@ func (s *service) publish(w http.ResponseWriter, r *http.Request) {
 	_ = json.MarshalWrite(w, map[string][]string{"messageIds": ids})
 }
 
-// read takes messages until n different ones have come.
+// read reads messages until n different ones have arrived.
 func read(t *testing.T, from chan pubsubMessage, arrived *sinktest.Arrivals, n int) {
 	t.Helper()
 	for arrived.Events() < n {
@@ -96,8 +96,8 @@ func read(t *testing.T, from chan pubsubMessage, arrived *sinktest.Arrivals, n i
 	}
 }
 
-// Every event arrives in its tenant's order, although a node ends, another one starts and the
-// service is restarted; a repeated message has the same id.
+// Every event arrives in the order of its tenant, although one node ends and another starts, and
+// the service restarts. A repeated message has the same id.
 func TestEveryEventArrivesInOrder(t *testing.T) {
 	var arrived sinktest.Arrivals
 	l, messages := sinktest.Ledger(t), make(chan pubsubMessage, 1000)
@@ -126,7 +126,7 @@ func TestEveryEventArrivesInOrder(t *testing.T) {
 		t.Errorf("%d messages, want 25 and %d that are repeated", arrived.Messages, again)
 	}
 	s.Close()
-	sinktest.Append(t, l, 26, 5) // the ledger does not wait for the service
+	sinktest.Append(t, l, 26, 5) // Pub/Sub is down; appending must work all the same
 	sinktest.Free(t, address)
 	s = serve(t, address, messages)
 	defer s.Close()
@@ -134,8 +134,8 @@ func TestEveryEventArrivesInOrder(t *testing.T) {
 	arrived.Check(t, l)
 }
 
-// Messages that the service refuses as too large, alone or together, arrive without their data
-// or alone, in order.
+// If the service refuses one message as too large, the message arrives without its data. If it
+// refuses several messages together, each arrives in its own call. The order is kept.
 func TestWhatIsTooLargeArrivesWithoutData(t *testing.T) {
 	var arrived sinktest.Arrivals
 	l, messages := sinktest.Ledger(t), make(chan pubsubMessage, 1000)
@@ -157,7 +157,7 @@ func TestWhatIsTooLargeArrivesWithoutData(t *testing.T) {
 	}
 }
 
-// answered returns a publisher whose calls all get this answer.
+// answered returns a publisher whose calls all get this status and body.
 func answered(t *testing.T, code int, body string) *Publisher {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -175,7 +175,7 @@ func answered(t *testing.T, code int, body string) *Publisher {
 	return p
 }
 
-// The cases are Google's texts for a request that is too large, and similar texts.
+// Publish recognizes Google's error texts for a request that is too large, and not similar texts.
 func TestWhatIsTooLargeIsToldApart(t *testing.T) {
 	for name, c := range map[string]struct {
 		code int
@@ -204,7 +204,8 @@ func notes(keys ...string) (messages []*message.Message) {
 	return messages
 }
 
-// One call contains messages of one ordering key, and at most as many as Pub/Sub allows.
+// The messages of one call have the same ordering key, and their number is at most what Pub/Sub
+// allows.
 func TestWhatGoesTogether(t *testing.T) {
 	s := serve(t, "127.0.0.1:0", make(chan pubsubMessage, 2000))
 	defer s.Close()
@@ -227,7 +228,7 @@ func TestWhatGoesTogether(t *testing.T) {
 	}
 }
 
-// Only an id for each message is an acknowledgement.
+// Publish succeeds only if the answer has an id for each message.
 func TestOnlyWhatIsAcknowledgedCounts(t *testing.T) {
 	for name, c := range map[string]struct {
 		code int
@@ -252,7 +253,7 @@ func TestOnlyWhatIsAcknowledgedCounts(t *testing.T) {
 	}
 }
 
-// Without an emulator each call carries a token of the default credentials.
+// Without an emulator each call has a token of the default credentials.
 func TestDefaultCredentials(t *testing.T) {
 	t.Setenv("PUBSUB_EMULATOR_HOST", "")
 	key, err := rsa.GenerateKey(rand.Reader, 2048)

@@ -1,5 +1,5 @@
-// Package sinktest has what the tests of every sink need: a ledger, events in it, the
-// projection that feeds the sink, and checks of the arrived messages.
+// Package sinktest contains what the tests of every sink use: a ledger, events in it, the
+// projection that publishes to the sink, and checks of the arrived messages.
 package sinktest
 
 import (
@@ -25,8 +25,8 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Free waits until no socket uses an address on which a test will listen again: the connection
-// of a client may have been given its port meanwhile.
+// Free waits until no socket uses an address on which a test will listen again. The system may
+// have given the port to a client's connection meanwhile.
 func Free(t *testing.T, address string) {
 	t.Helper()
 	ledgertest.Until(t, address+" is free", func() bool {
@@ -38,15 +38,16 @@ func Free(t *testing.T, address string) {
 	})
 }
 
-// Discard is a log that drops everything.
+// Discard is a logger that writes nothing.
 var Discard = slog.New(slog.DiscardHandler)
 
-// Type is the type of the messages about events of Append.
+// Type is the message type of the events that Append appends.
 const Type = "countersign.member.removed"
 
 const baseURL = "https://countersign.example"
 
-// Ledger returns an empty ledger with the number of partitions in TEST_PARTITIONS.
+// Ledger returns an empty ledger. The environment variable TEST_PARTITIONS sets its number of
+// partitions.
 func Ledger(t *testing.T) *ledger.Ledger {
 	t.Helper()
 	l, err := ledger.Open(t.Context(), ledgertest.New(t).URL, ledger.Options{Log: Discard})
@@ -57,7 +58,7 @@ func Ledger(t *testing.T) *ledger.Ledger {
 	return l
 }
 
-// Append appends events numbered from to from+n-1, to several tenants in turn.
+// Append appends n events with the numbers from to from+n-1, for five tenants in turn.
 func Append(t *testing.T, l *ledger.Ledger, from, n int) {
 	t.Helper()
 	for i := from; i < from+n; i++ {
@@ -65,8 +66,8 @@ func Append(t *testing.T, l *ledger.Ledger, from, n int) {
 	}
 }
 
-// AppendMixed appends 45 events: the 7th has a payload of 60,000 bytes, the 40th one of 2
-// million, those between them one of the given size, and the others a small one.
+// AppendMixed appends 45 events with different payload sizes: event 7 has 60,000 bytes, event 40
+// has two million, events 8 to 39 have the given size, and the others are small.
 func AppendMixed(t *testing.T, l *ledger.Ledger, size int) {
 	t.Helper()
 	Append(t, l, 1, 6)
@@ -78,11 +79,11 @@ func AppendMixed(t *testing.T, l *ledger.Ledger, size int) {
 	Append(t, l, 41, 5)
 }
 
-// AppendLarge appends event i with a payload slightly larger than the given size.
+// AppendLarge appends event i with a payload slightly larger than size bytes.
 func AppendLarge(t *testing.T, l *ledger.Ledger, i, size int) {
 	t.Helper()
-	// The payload is hexadecimal digits of hashes, so that a broker that measures compressed
-	// sizes cannot halve it.
+	// Hexadecimal digits of hashes compress by half at most, so that a broker that measures
+	// compressed sizes still finds the payload large.
 	var filling strings.Builder
 	for n := 0; filling.Len() < size; n++ {
 		fmt.Fprintf(&filling, "%x", sha256.Sum256(fmt.Append(nil, i, n)))
@@ -94,8 +95,8 @@ func AppendLarge(t *testing.T, l *ledger.Ledger, i, size int) {
 	}
 }
 
-// Start starts a node that feeds a sink until stop is called. withoutData counts the events
-// that were published without their data.
+// Start starts a node that publishes to the sink until stop is called. withoutData returns the
+// number of events that were published without their data.
 func Start(t *testing.T, l *ledger.Ledger, name string, p message.Publisher) (stop func(), withoutData func() int64) {
 	t.Helper()
 	views, err := projections.Publish(t.Context(), l, Discard, projections.Sink{Name: name, Publisher: p, BaseURL: baseURL})
@@ -105,8 +106,9 @@ func Start(t *testing.T, l *ledger.Ledger, name string, p message.Publisher) (st
 	return func() { views.Close(); _ = p.Close() }, views.WithoutData
 }
 
-// PutBack simulates a crash after acknowledgements and before the checkpoint: it moves the
-// checkpoint back by n events of each partition, and returns how many events that is.
+// PutBack simulates a crash after the broker's acknowledgement and before the checkpoint is
+// written. It moves the checkpoint back by n events of each partition and returns the total number
+// of these events.
 func PutBack(t *testing.T, l *ledger.Ledger, name string, n int) (events int) {
 	t.Helper()
 	err := l.Pool().QueryRow(t.Context(), `with back as (
@@ -120,19 +122,19 @@ func PutBack(t *testing.T, l *ledger.Ledger, name string, n int) (events int) {
 	return events
 }
 
-// Arrivals are the messages that a sink has received. The zero value is empty.
+// Arrivals collects the messages that arrived at a broker. The zero value is empty.
 type Arrivals struct {
-	Messages int // with repeats
+	Messages int // number of messages, including repeats
 	first    map[string]forms.CloudEvent
-	last     map[string]int64 // position, by tenant
+	last     map[string]int64 // newest position by tenant
 }
 
 // Events returns the number of different events that have arrived.
 func (a *Arrivals) Events() int { return len(a.first) }
 
-// Add records a message, with its attributes named as ce-NAME. It checks that the attributes
-// agree with the text, that the events of a tenant first arrive in order, and that a repeat is
-// identical.
+// Add records a message. Its attributes have names of the form ce-NAME. Add checks that the
+// attributes agree with the text, that new events of a tenant arrive in order, and that a repeated
+// message is identical.
 func (a *Arrivals) Add(t *testing.T, text []byte, attributes map[string]string) forms.CloudEvent {
 	t.Helper()
 	a.Messages++
@@ -169,8 +171,8 @@ func (a *Arrivals) Add(t *testing.T, text []byte, attributes map[string]string) 
 }
 
 // Check compares the arrived messages with all events of the ledger. large lists the numbers of
-// events that arrive without data. No event may be parked, because a broker that is down or
-// refuses messages is not a fault of an event.
+// the events that must arrive without data. No event may be parked: a broker that is down or
+// refuses messages is not a fault of the event.
 func (a *Arrivals) Check(t *testing.T, l *ledger.Ledger, large ...int) {
 	t.Helper()
 	arrived := map[string]forms.CloudEvent{}
@@ -201,7 +203,7 @@ func (a *Arrivals) Check(t *testing.T, l *ledger.Ledger, large ...int) {
 	}
 }
 
-// compare checks a message against its event.
+// compare checks that a message contains its event.
 func compare(t *testing.T, m forms.CloudEvent, e ledger.Event, large bool) {
 	t.Helper()
 	want, err := canon.Marshal(forms.DataOf(e))

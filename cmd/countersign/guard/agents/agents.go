@@ -1,6 +1,6 @@
-// Package agents has what differs between coding agents: the events that they send before a tool,
-// the answers that they read, and their settings files with the entry that starts the guard. It
-// writes, removes and tries that entry.
+// Package agents contains the differences between coding agents: the events that they send before
+// a tool, the answers that they read, and their settings files with the entry that starts the
+// guard. It adds, removes and tests that entry.
 package agents
 
 import (
@@ -16,46 +16,51 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Agent is a coding agent whose hook format the guard knows; empty if the agent is unknown.
+// Agent is the name of a coding agent whose hook format the guard knows. It is empty if the agent
+// is unknown.
 type Agent string
 
-// The agents, and where their formats are documented. .ci/hooks tests Claude Code 2.1.330,
-// Codex 0.169.0, Gemini CLI 0.61.0 and the local agent of Cursor's SDK 1.0.31.
+// The agents, and the documentation of their formats. .ci/hooks tests Claude Code 2.1.330, Codex
+// 0.169.0, Gemini CLI 0.61.0 and the local agent of Cursor's SDK 1.0.31.
 //
 //	claude  code.claude.com/docs/en/hooks: PreToolUse {tool_name, tool_input, cwd, permission_mode}
 //	        -> {hookSpecificOutput: {hookEventName, permissionDecision allow|deny|ask|defer, permissionDecisionReason}};
-//	        exit 2 blocks with stderr as the reason, any other code and a time-out let the call through
-//	        (unless the entry says onFailure: block), and so does an answer that is not JSON. An "ask"
-//	        reaches a permission prompt tool in every mode; where there is nobody to ask the call is denied.
-//	        Its Monitor tool sends what it runs as Bash.
-//	codex   developers.openai.com/codex/hooks: the same shapes with turn_id and model; unknown members of
-//	        an answer, "ask", a bare "allow" and a denial without a reason fail open; exit 2 needs text on
-//	        stderr. cwd is the folder of the call. apply_patch sends the patch as tool_input.command. What
-//	        JavaScript of the model calls is sent call by call; what write_stdin types is not sent at all.
+//	        exit 2 blocks with stderr as the reason; any other code, a time-out and an answer that is not
+//	        JSON let the call through (unless the entry says onFailure: block). An "ask" reaches a
+//	        permission prompt tool in every mode; if nobody can be asked, the call is denied.
+//	        The Monitor tool sends its commands as tool Bash.
+//	codex   developers.openai.com/codex/hooks: the same format, with turn_id and model; unknown members of
+//	        an answer, "ask", a bare "allow" and a denial without a reason let the call through; exit 2 needs
+//	        text on stderr. cwd is the folder of the call. apply_patch sends the patch as tool_input.command.
+//	        If the model runs JavaScript, each tool call of that code is sent. Text that the tool
+//	        write_stdin types is not sent.
 //	cursor  cursor.com/docs/hooks: beforeShellExecution {command, cwd}, beforeMCPExecution {tool_name,
 //	        tool_input as JSON text}, beforeReadFile {file_path}, preToolUse {tool_name, tool_input}
 //	        -> {permission allow|deny|ask, user_message, agent_message}; exit 2, an answer that is not JSON
 //	        and an unknown permission block; another exit code, no answer and a time-out let the call through
 //	        (unless the entry says failClosed), and so does an answer without permission. "ask" exists for
-//	        the first two events, and in the SDK, where nobody can be asked, lets the call through. It runs the
-//	        PreToolUse hooks of Claude Code's settings as preToolUse, and reads its own answers only.
+//	        the first two events; in the SDK, where nobody can be asked, it lets the call through. Cursor
+//	        also runs the PreToolUse hooks of Claude Code's settings, as preToolUse, and reads only answers
+//	        in its own format.
 //	gemini  geminicli.com/docs/hooks/reference: BeforeTool {tool_name, tool_input, cwd}
-//	        -> {decision allow|deny, reason}, read from stdout or else from stderr; text that is not JSON is
-//	        a denial from exit code 2 on and is passed over below; no text and a time-out let the call
-//	        through. An "ask" is known to new versions only, and without a terminal it waits for ever.
+//	        -> {decision allow|deny, reason}, read from stdout, or from stderr if stdout is empty. Text that
+//	        is not JSON is a denial if the exit code is 2 or more, and ignored otherwise; no text and a
+//	        time-out let the call through. Only new versions know "ask"; without a terminal they then wait
+//	        without end.
 const (
 	Claude Agent = "claude"
 	Codex  Agent = "codex"
 	Cursor Agent = "cursor"
 	Gemini Agent = "gemini"
 
-	// A plugin of ours asks the guard in OpenCode; Qwen Code and GitHub Copilot CLI have hooks.
+	// In OpenCode, a plugin of this project calls the guard. Qwen Code and GitHub Copilot CLI have
+	// hooks.
 	OpenCode Agent = "opencode"
 	Qwen     Agent = "qwen"
 	Copilot  Agent = "copilot"
 
-	// The guard understands the documented events of these agents. There is no installer for
-	// them, because they were not tested.
+	// The guard can read the documented events of these agents. They were not tested, so there is
+	// no installer for them.
 	VSCode   Agent = "vscode"
 	Windsurf Agent = "windsurf"
 	Cline    Agent = "cline"
@@ -63,14 +68,14 @@ const (
 	Droid    Agent = "droid"
 )
 
-// Agents lists the agents with hooks in a settings file, in the order of the search. Known
-// lists all agents whose events the guard understands.
+// Agents lists the agents for which a hook can be installed, in the order in which doctor checks
+// them. Known lists all agents whose events the guard can read.
 var (
 	Agents = []Agent{Claude, Codex, Cursor, Gemini, Qwen, Copilot, OpenCode}
 	Known  = []Agent{Claude, Codex, Cursor, Gemini, OpenCode, Qwen, Copilot, VSCode, Windsurf, Cline, Kiro, Droid}
 )
 
-// Decision is the guard's decision on an agent's action.
+// Decision is the guard's decision on an action of an agent.
 type Decision string
 
 // The decisions of the guard.
@@ -78,13 +83,13 @@ const (
 	Pass Decision = "pass" // the agent's own permissions decide
 	Ask  Decision = "ask"
 	Deny Decision = "deny"
-	// Proven passes an action that is proven to change nothing, and tells the agent not to ask
-	// either.
+	// Proven is for an action that is proven to change nothing. The agent is told not to ask the
+	// user either.
 	Proven Decision = "proven"
 )
 
-// Answer returns a decision in the agent's format. For Pass it does not say "allow" if that
-// would skip the agent's own permissions.
+// Answer returns a decision in the agent's format. For Pass, it avoids "allow" if that would
+// override the agent's own permissions.
 func (a Agent) Answer(d Decision, reason string) string {
 	var value any = struct{}{}
 	switch {
@@ -94,14 +99,14 @@ func (a Agent) Answer(d Decision, reason string) string {
 		value = cursorAnswer{Permission: "allow"}
 	case a == Cursor:
 		value = cursorAnswer{Permission: string(d), UserMessage: reason, AgentMessage: reason}
-	case a == OpenCode: // our own plugin
+	case a == OpenCode: // this project's plugin
 		value = pluginAnswer{Decision: string(d), Reason: reason}
-	case a == Windsurf, a == Kiro: // they read only exit code 2 and standard error
+	case a == Windsurf, a == Kiro: // these read only the exit code and standard error
 	case a == Cline && d != Pass && d != Proven:
 		value = clineAnswer{Cancel: true, ErrorMessage: reason}
 	case a == Copilot && d != Pass && d != Proven:
 		value = copilotAnswer{PermissionDecision: string(d), PermissionDecisionReason: reason}
-	case d == Pass, d == Proven && a != Gemini && a != Claude && a != Qwen: // these may treat a bare allow as a failure
+	case d == Pass, d == Proven && a != Gemini && a != Claude && a != Qwen: // an "allow" without more might be treated as a failure
 	case d == Proven && a == Gemini:
 		value = geminiAnswer{Decision: "allow"}
 	case d == Proven:
@@ -113,7 +118,7 @@ func (a Agent) Answer(d Decision, reason string) string {
 	}
 	text, err := canon.Marshal(value)
 	if err != nil {
-		panic(err) // the caller of answer turns it into a block
+		panic(err) // Guard.Answer recovers and blocks the tool
 	}
 	return string(text) + "\n"
 }
@@ -139,8 +144,8 @@ type geminiAnswer struct {
 	Reason   string `json:"reason,omitempty"`
 }
 
-// AnswerPermission answers the event that Claude Code sends before it asks a person: with a
-// denial, or with nothing, so that the person is asked.
+// AnswerPermission returns the answer to the event that Claude Code sends before it asks the user:
+// a denial, or an empty answer, after which the user is asked.
 func AnswerPermission(d Decision, reason string) string {
 	if d != Deny {
 		return "{}\n"
@@ -158,7 +163,7 @@ func AnswerPermission(d Decision, reason string) string {
 	answer.HookSpecificOutput.Decision.Behavior, answer.HookSpecificOutput.Decision.Message = "deny", reason
 	text, err := canon.Marshal(answer)
 	if err != nil {
-		panic(err) // the caller turns it into a block
+		panic(err) // Guard.Answer recovers and blocks the tool
 	}
 	return string(text) + "\n"
 }
@@ -178,13 +183,14 @@ type copilotAnswer struct {
 	PermissionDecisionReason string `json:"permissionDecisionReason"`
 }
 
-// BlocksByCode reports whether the agent is stopped only by exit code 2 and standard error.
+// BlocksByCode reports whether only exit code 2 and standard error stop this agent.
 func (a Agent) BlocksByCode() bool { return a == Windsurf || a == Kiro }
 
-// Understands returns how the agent reads a hook's answer. Pass means that the tool runs:
-// agents let the action through if a hook fails in a way they do not know.
+// Understands returns the decision that the agent takes from a hook's output, with an explanation.
+// Pass means that the tool runs: agents run the tool if a hook fails in a way that they do not
+// recognize.
 func (a Agent) Understands(code int, stdout []byte, stderr string) (Decision, string) {
-	if a == Gemini { // reads either output, and accepts JSON with any exit code
+	if a == Gemini { // Gemini reads either output, and accepts JSON with any exit code
 		text := bytes.TrimSpace(stdout)
 		if len(text) == 0 {
 			text = bytes.TrimSpace([]byte(stderr))
@@ -226,7 +232,7 @@ func (a Agent) Understands(code int, stdout []byte, stderr string) (Decision, st
 	said, reason := got.Decision, got.Reason
 	switch a {
 	case OpenCode:
-		if said != "pass" && said != "proven" { // the plugin stops the tool on any other word
+		if said != "pass" && said != "proven" { // the plugin blocks the tool for all other values
 			said = "deny"
 		}
 	case Copilot:
@@ -258,7 +264,7 @@ func (a Agent) Understands(code int, stdout []byte, stderr string) (Decision, st
 // DoctorSession is the session id of the events with which doctor tests a hook.
 const DoctorSession = "countersign-doctor"
 
-// Canary returns the agent's pre-tool event for a command.
+// Canary returns the event that the agent sends before it runs this shell command.
 func (a Agent) Canary(command string) []byte {
 	cwd, err := os.Getwd()
 	if err != nil {

@@ -10,21 +10,21 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/guard/launch"
 )
 
-// Instructions returns the configuration of an agent with the file it belongs in. File names
-// and members are those of the agents' documentation.
+// Instructions returns the configuration to install for an agent, with the file that it belongs in
+// and notes.
 func (a Agent) Instructions(program string) string {
 	entry, err := a.entry(program)
 	if err != nil {
-		return "" // a path that is not UTF-8 cannot be written in JSON
+		return "" // a path that is not UTF-8 cannot be part of JSON
 	}
 	e := entries[a]
 	return fmt.Sprintf("%s\n\n%s\n\n%s\n\nThen: %s doctor --hook --agent %s\nTo merge it automatically: %[4]s gate hook --install %[5]s --write\n", e.where, entry, e.notes, launch.Name, a)
 }
 
-// entry returns the configuration without instructions. Besides the hook before each tool it
-// has one at the start of each session and subagent, which runs the canary, and one after each
-// tool, which checks that the tool had a verdict (gate log shows an alarm if not). doctor
-// --hook alone would check only one moment.
+// entry returns the configuration only. It has a hook before each tool, and two more so that a
+// removed guard is noticed: one at the start of each session and subagent judges the canary, and
+// one after each tool checks that the tool had a verdict ("gate log" shows an alarm if not).
+// doctor --hook checks the guard only when it is run.
 func (a Agent) entry(program string) (string, error) {
 	quoted, err := jsontext.AppendQuote(nil, ShellWord(program)+" gate hook --agent "+string(a))
 	path, err2 := jsontext.AppendQuote(nil, program)

@@ -16,7 +16,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// event has the members that the guard reads of an agent's event; all others are ignored.
+// event has the members of an agent's event that the guard reads. All others are ignored.
 type event struct {
 	Name           string         `json:"hook_event_name"`
 	ToolName       string         `json:"tool_name"`
@@ -33,17 +33,17 @@ type event struct {
 	ToolUseID      string         `json:"tool_use_id"`
 }
 
-// otherEvent has the members of events of agents that use other names.
+// otherEvent has the members of events whose names differ from Claude Code's.
 type otherEvent struct {
-	HookEventName string         `json:"hookEventName"` // VS Code's
+	HookEventName string         `json:"hookEventName"` // from VS Code
 	SessionID     string         `json:"sessionId"`
-	ToolName      string         `json:"toolName"` // GitHub Copilot CLI's
+	ToolName      string         `json:"toolName"` // from GitHub Copilot CLI
 	ToolArgs      jsontext.Value `json:"toolArgs"`
 	ToolResult    jsontext.Value `json:"toolResult"`
-	Action        string         `json:"agent_action_name"` // Windsurf's
+	Action        string         `json:"agent_action_name"` // from Windsurf
 	Trajectory    string         `json:"trajectory_id"`
 	ToolInfo      jsontext.Value `json:"tool_info"`
-	HookName      string         `json:"hookName"` // Cline's
+	HookName      string         `json:"hookName"` // from Cline
 	Roots         []string       `json:"workspaceRoots"`
 	TaskID        string         `json:"taskId"`
 	PreToolUse    *struct {
@@ -51,11 +51,11 @@ type otherEvent struct {
 		Tool       string         `json:"tool"`
 		Parameters jsontext.Value `json:"parameters"`
 	} `json:"preToolUse"`
-	Plugin string `json:"countersign_plugin"` // our own, in OpenCode
+	Plugin string `json:"countersign_plugin"` // from this project's plugin for OpenCode
 }
 
-// translated converts an event with other names into the common form. It returns the agent that
-// it recognized.
+// translated copies the members of an event with other names into e. It returns the agent that
+// sent the event, and whether it was recognized.
 func (e *event) translated(text []byte) (Agent, bool) {
 	var o otherEvent
 	if fill(text, &o) != nil {
@@ -70,7 +70,7 @@ func (e *event) translated(text []byte) (Agent, bool) {
 	switch {
 	case o.Plugin != "":
 		return OpenCode, true
-	case e.Name == "" && o.HookEventName != "": // its other members are as in Claude Code's events
+	case e.Name == "" && o.HookEventName != "": // its other members have the names of Claude Code
 		e.Name = o.HookEventName
 		return VSCode, true
 	case e.Name == "" && e.ToolName == "" && o.ToolName != "":
@@ -108,10 +108,10 @@ func (e *event) translated(text []byte) (Agent, bool) {
 	return "", false
 }
 
-// windsurfTools are the tools of Windsurf's events.
+// windsurfTools maps the actions of Windsurf's events to tool names; "" means an MCP tool.
 var windsurfTools = map[string]string{"pre_run_command": "run_terminal_cmd", "pre_read_code": "read_file", "pre_write_code": "write_file", "pre_mcp_tool_use": ""}
 
-// input has the arguments of agents' own tools.
+// input has the arguments of the agents' built-in tools.
 type input struct {
 	Command          string `json:"command"`
 	CommandLine      string `json:"command_line"`
@@ -153,7 +153,7 @@ type input struct {
 	Input string `json:"input"`
 }
 
-// replacement is one edit of several in a file.
+// replacement is one of several edits of a file.
 type replacement struct {
 	OldString string `json:"old_string"`
 	NewString string `json:"new_string"`
@@ -163,54 +163,54 @@ type replacement struct {
 	NewText   string `json:"newText"`
 }
 
-// Request holds the actions that an agent asks for in one event. It is the same for every agent.
+// Request is an event in a form that is the same for all agents.
 type Request struct {
 	By         Agent
-	CanAsk     bool   // the format can express a question at this event
-	AsksHold   bool   // the agent is known to stop for the question
-	Cwd        string // the folder of the call, which the model may choose
+	CanAsk     bool   // the agent's format has an answer "ask" for this event
+	AsksHold   bool   // the agent is known to wait for the user after "ask"
+	Cwd        string // folder in which the tool runs; the model may have chosen it
 	Session    Session
-	CallID     string // of the tool call
+	CallID     string // identifies the tool call before and after the tool
 	Moment     Moment
-	AsksPerson bool // the agent already asks a person
+	AsksPerson bool // the agent is about to ask the user anyway
 	Steps      []Step
 }
 
-// Session is the agent's session id and the folder in which it runs, which the model cannot
-// choose.
+// Session is the id of the agent's session and the folder in which the agent runs. The model
+// cannot choose this folder.
 type Session struct{ ID, Cwd string }
 
-// Moment is the stage at which an event is sent.
+// Moment is the point in a session at which an agent sends an event.
 type Moment int
 
-// The stages at which agents send events.
+// The points at which agents send events.
 const (
 	BeforeTool Moment = iota
 	AfterTool
-	AtStart // the start of a session or a subagent
+	AtStart // start of a session or a subagent
 )
 
-// Step is one action as the engine judges it. A call of a file tool is judged as the command
-// with the same effect, so that both get the same verdict.
+// Step is one action for the engine to judge. A file tool is judged as a shell command with the
+// same effect, so that both get the same verdict.
 type Step struct {
 	Command string
-	Shell   bool   // the agent's own command, not a substitute for a file tool and not a tool call
-	Shown   string // shown in the reason instead of the command's excerpt, with secrets masked
-	writes  string // the file that a substitute changes
+	Shell   bool   // Command is the agent's own shell command; false if it replaces a file tool or is a tool call
+	Shown   string // text for the reason, with secrets masked; empty: an excerpt of Command
+	writes  string // path of the file that the step writes
 }
 
-// ErrShape means that an event has none of the forms that are known.
+// ErrShape is the error for an event whose form is unknown.
 var ErrShape = errors.New("the event has an unknown shape")
 
-// ReadEvent reads an event strictly. The result names the agent as soon as the event identifies
-// it, also with an error.
+// ReadEvent parses an event strictly. named is the agent of the hook's command line, or "". Even
+// with an error, the result names the agent if the event shows it.
 func ReadEvent(text []byte, named Agent) (Request, error) {
 	got := Request{By: named}
 	if err := canon.Check(text); err != nil {
 		return got, fmt.Errorf("the event is refused: %w", err)
 	}
 	var e event
-	if fill(text, &e) != nil { // the cause may contain parts of the event
+	if fill(text, &e) != nil { // do not return the cause, which may contain parts of the event
 		return got, ErrShape
 	}
 	told, ok := e.translated(text)
@@ -221,13 +221,13 @@ func ReadEvent(text []byte, named Agent) (Request, error) {
 	if got.Moment = e.moment(); got.Moment == BeforeTool && !ok {
 		return got, ErrShape
 	}
-	if !ok { // only our own configurations send these events
+	if !ok { // only hooks that Install has written get these events
 		told = Claude
 		if named != "" {
 			told = named
 		}
 	}
-	if named == "" || named == Claude && told == Cursor { // Cursor also starts the hooks in Claude Code's settings
+	if named == "" || named == Claude && told == Cursor { // Cursor also runs the hooks in Claude Code's settings
 		got.By = told
 	}
 	got.Cwd = e.Cwd
@@ -238,13 +238,13 @@ func ReadEvent(text []byte, named Agent) (Request, error) {
 	switch got.By {
 	case Claude:
 		got.CanAsk = true
-		// Another agent with the same format might not know "ask". So the agent must be named,
-		// and its mode must be one that asks the user.
+		// Another agent with the same format might not know "ask". So the user must have named the
+		// agent, and its mode must be one in which it asks.
 		got.AsksHold = named == Claude && slices.Contains([]string{"", "default", "acceptEdits", "plan", "auto"}, e.PermissionMode)
 	case Cursor:
 		got.CanAsk = e.Name == "beforeShellExecution" || e.Name == "beforeMCPExecution"
 	case VSCode, Copilot:
-		got.CanAsk = true // it is not tested whether they stop for it
+		got.CanAsk = true // it was not tested whether they wait for the user
 	}
 	if got.Moment != BeforeTool {
 		return got, nil
@@ -252,7 +252,7 @@ func ReadEvent(text []byte, named Agent) (Request, error) {
 	return got, got.read(e)
 }
 
-// moment returns the stage of the event by its name.
+// moment returns the point at which the event is sent, by its name.
 func (e event) moment() Moment {
 	switch e.Name {
 	case "SessionStart", "SubagentStart", "sessionStart", "subagentStart":
@@ -263,8 +263,9 @@ func (e event) moment() Moment {
 	return BeforeTool
 }
 
-// call returns an id of a tool call that is the same before and after the tool: the agent's own
-// id, or the call's name and arguments if the agent sends none.
+// call returns an id for the tool call, which is the same before and after the tool: the agent's
+// id or, if there is none, a hash of session, tool and arguments. It is empty if the event has no
+// tool.
 func (e event) call() string {
 	switch {
 	case e.ToolUseID != "":
@@ -274,15 +275,15 @@ func (e event) call() string {
 	}
 	tool, input := e.ToolName[strings.LastIndexByte(e.ToolName, ':')+1:], ""
 	if tool == "" {
-		input = e.Command // a shell command; with a tool's name it is the server's
+		input = e.Command // without a tool's name, command is a shell command; otherwise it starts an MCP server
 	} else if canonical, err := canon.Canonical(e.ToolInput); err == nil {
 		input = string(canonical)
 	}
 	return "#" + canon.Hash([]byte(e.SessionID + "\x00" + tool + "\x00" + input))[:16]
 }
 
-// Agent returns the agent that sent the event. If two agents use the same form, it returns the
-// one that knows fewer answers.
+// Agent returns the agent that sent the event, by its form. If two agents use the same form, it
+// returns the one that knows fewer answers.
 func (e event) Agent() (Agent, bool) {
 	switch e.Name {
 	case "BeforeTool", "AfterTool":
@@ -304,12 +305,12 @@ func (e event) Agent() (Agent, bool) {
 	return "", false
 }
 
-// read fills the steps.
+// read sets the steps of a request from the event's tool and arguments.
 func (a *Request) read(e event) error {
 	switch e.Name {
 	case "beforeShellExecution":
 		return a.run(e.Command)
-	case "beforeMCPExecution": // here command is the server's, not the agent's
+	case "beforeMCPExecution": // in this event, command starts the MCP server
 		return a.call(e)
 	case "beforeReadFile":
 		return a.files("cat", e.FilePath)
@@ -362,8 +363,8 @@ func (a *Request) read(e event) error {
 	return a.files(kind, file)
 }
 
-// startsAgent judges a call that starts an agent without approvals like the command that does
-// so.
+// startsAgent adds a step for a tool call that starts an agent without approvals. It is judged as
+// the command that does so.
 func (a *Request) startsAgent(e event) {
 	var given map[string]jsontext.Value
 	args, err := e.arguments()
@@ -388,8 +389,8 @@ var (
 	asksNobody  = pattern.Lazy(`^(?:bypassPermissions|danger-full-access|never|yolo|true)$`)
 )
 
-// called judges a call of a tool that is not the agent's own, such as one of an MCP server. A
-// tool whose name says that it writes a file is also judged by the effect of the text.
+// called adds a step for a tool that is not built in, such as an MCP server's. If its name is that
+// of a tool that writes files, another step judges the text that it writes.
 func (a *Request) called(e event) error {
 	if err := a.call(e); err != nil {
 		return err
@@ -407,8 +408,8 @@ func (a *Request) called(e event) error {
 	return nil
 }
 
-// arguments returns the arguments of a tool, also if they come as JSON text, and parses them
-// strictly.
+// arguments returns the arguments of a tool. If they are sent as a string with JSON in it, that is
+// parsed strictly.
 func (e event) arguments() (jsontext.Value, error) {
 	if e.ToolInput.Kind() != '"' {
 		return e.ToolInput, nil
@@ -420,7 +421,7 @@ func (e event) arguments() (jsontext.Value, error) {
 	return jsontext.Value(inner), nil
 }
 
-// included returns the file patterns of a tool that reads many files.
+// included returns the file patterns of a tool that reads several files.
 func (in input) included() (out []string) {
 	if in.Include.Kind() == '[' && json.Unmarshal(in.Include, &out) != nil {
 		return nil
@@ -428,8 +429,8 @@ func (in input) included() (out []string) {
 	return out
 }
 
-// written returns the text of a file after a file tool. For an edit it is the complete file if
-// that can be read, so that a setting is judged in its context.
+// written returns the text that a file has after a file tool. For an edit it returns the complete
+// file if that can be read, so that a setting is judged in its context.
 func (in input) written(cwd, file string) string {
 	edits := in.Edits
 	if text := cmp.Or(in.Content, in.FileText, in.NewSource); text != "" {
@@ -460,8 +461,8 @@ func (in input) written(cwd, file string) string {
 	}
 }
 
-// inPlace puts members of a JSON document whose position is unknown where they have the most
-// effect.
+// inPlace returns a JSON document with the members of a fragment. Their position in the file is
+// unknown, so they are put where they have the most effect.
 func inPlace(file, fragment string) string {
 	if path.Ext(file) != ".json" || strings.HasPrefix(fragment, "{") || strings.HasPrefix(fragment, "[") {
 		return fragment
@@ -473,21 +474,21 @@ func inPlace(file, fragment string) string {
 	return fragment
 }
 
-// judgedWhole reports whether a file is a document of which only the complete text has a
-// meaning.
+// judgedWhole reports whether a file must be judged as a complete document, because a part of it
+// has no meaning.
 func judgedWhole(file string) bool {
 	return slices.Contains([]string{".json", ".jsonc", ".yml", ".yaml", ".toml"}, path.Ext(file))
 }
 
-// maxEdited is the length up to which a file is read that an edit changes, in bytes.
+// maxEdited is the size in bytes of the largest file that is read to judge an edit.
 const maxEdited = 256 << 10
 
-// maxStandIn is the length up to which the engine reads a text at once. A longer text is judged
-// in parts.
+// maxStandIn is the number of bytes that the engine judges at once. A longer text is judged in
+// parts.
 const maxStandIn = 24 << 10
 
-// writes judges a text that is written into a file like a redirection of the same text, and a
-// cell of a notebook like the code it will run.
+// writes adds steps for a text that is written to a file. They judge it as a redirection of the
+// text, and a notebook cell also as the code that it runs.
 func (a *Request) writes(file, content string, in input) error {
 	if real := a.realOf(file); !runsItself().MatchString(file) && runsItself().MatchString(real) {
 		for part := range parts(content) {
@@ -518,7 +519,7 @@ func (a *Request) writes(file, content string, in input) error {
 	return nil
 }
 
-// realOf returns the target of a file that is a link, unless the path begins with ~.
+// realOf returns the path of a file with links resolved, unless the path begins with "~".
 func (a *Request) realOf(file string) string {
 	if strings.HasPrefix(file, "~") {
 		return file
@@ -529,8 +530,8 @@ func (a *Request) realOf(file string) string {
 	return files.Real(file)
 }
 
-// agentText matches folders of texts that an agent reads as its own commands. runsInText
-// matches the shell commands in such a text that the agent runs before it reads the text.
+// agentText matches files with prompts and commands for an agent. runsInText matches shell
+// commands in such a file that the agent runs when it loads the file.
 var (
 	agentText = pattern.Lazy(`(?:^|/)\.(?:claude|opencode|qwen|gemini|codex|cursor)/(?:commands?|skills|prompts|agents?)/`)
 	// runsItself matches files that run when the user enters a folder or uses Git.
@@ -538,7 +539,7 @@ var (
 	runsInText = pattern.Lazy("!`([^`\n]+)`")
 )
 
-// parts splits a long text at line ends.
+// parts divides a long text at line ends.
 func parts(text string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for len(text) > maxStandIn {
@@ -555,8 +556,8 @@ func parts(text string) func(yield func(string) bool) {
 	}
 }
 
-// cell judges the source of a notebook cell: lines that begin with !, and cells of a shell, are
-// shell text; the rest is Python.
+// cell adds steps for the source of a notebook cell. Lines that begin with "!" and shell cells are
+// shell commands; the rest is Python.
 func (a *Request) cell(file, source string) {
 	shell, python := "", ""
 	if first, rest, _ := strings.Cut(source, "\n"); strings.HasPrefix(first, "%%bash") || strings.HasPrefix(first, "%%sh") || strings.HasPrefix(first, "%%script") {
@@ -582,8 +583,8 @@ func (a *Request) cell(file, source string) {
 	}
 }
 
-// search judges a tool that searches like grep. Its output is lines of the files, or only their
-// names.
+// search adds a step for a tool that searches files as grep does and returns matching lines or
+// file names.
 func (a *Request) search(in input, folder string) error {
 	options := "-rn"
 	switch in.Mode {
@@ -607,7 +608,7 @@ func (a *Request) search(in input, folder string) error {
 		}
 	}
 	for _, g := range globs {
-		if strings.HasPrefix(g, "!") { // an exclusion
+		if strings.HasPrefix(g, "!") { // a pattern for files to exclude
 			continue
 		}
 		a.Steps = append(a.Steps, Step{Command: "grep " + options + " -e " + QuotePath(pattern) + " -- " + GlobWord(strings.TrimSuffix(where, "/")+"/"+strings.TrimPrefix(g, "**/")), Shown: ShownPath(g)})
@@ -618,7 +619,7 @@ func (a *Request) search(in input, folder string) error {
 	return nil
 }
 
-// within changes to the folder that an argument of the shell tool names.
+// within sets the folder of the request to the one in the arguments of the shell tool.
 func (a *Request) within(in input) {
 	for _, dir := range []string{in.Workdir, in.WorkingDirectory, in.DirPath, in.Directory, in.Cwd} {
 		switch {
@@ -640,7 +641,7 @@ func (a *Request) run(command string) error {
 	return nil
 }
 
-// call judges a tool call in the form of an MCP call.
+// call adds a step that judges a tool call by its name and arguments, in the form of an MCP call.
 func (a *Request) call(e event) error {
 	if e.ToolName == "" {
 		return ErrShape
@@ -652,7 +653,7 @@ func (a *Request) call(e event) error {
 	if len(args) == 0 || args.Kind() == 'n' {
 		args = jsontext.Value("{}")
 	}
-	tool := e.ToolName[strings.LastIndexByte(e.ToolName, ':')+1:] // MCP:server:tool
+	tool := e.ToolName[strings.LastIndexByte(e.ToolName, ':')+1:] // the name may be MCP:server:tool
 	name, err := jsontext.AppendQuote(nil, tool)
 	if err != nil || tool == "" {
 		return ErrShape
@@ -661,7 +662,7 @@ func (a *Request) call(e event) error {
 	return nil
 }
 
-// files judges a file tool by one substitute command for each named path.
+// files adds a step for each path: the shell command with the effect of the file tool.
 func (a *Request) files(verb string, paths ...string) error {
 	before := len(a.Steps)
 	for _, p := range paths {
@@ -680,7 +681,7 @@ func (a *Request) files(verb string, paths ...string) error {
 	return nil
 }
 
-// patch reads the files that a patch changes from its header lines, and the lines that it adds.
+// patch adds steps for the files that a patch changes, and for the lines that it adds to them.
 func (a *Request) patch(text string) error {
 	before, file, added := len(a.Steps), "", ""
 	flush := func() error {
@@ -719,14 +720,14 @@ func (a *Request) patch(text string) error {
 	return flush()
 }
 
-// toolKind returns what one of the agent's own tools does: run a command, apply a patch, or the
-// command that a file tool is like. "own" is a tool that affects only the agent; "" is any
-// other tool, which is judged by name and arguments.
+// toolKind returns what a built-in tool does: "run" a command, "patch" files, "search" files,
+// "type" into a shell, or the shell command that a file tool equals. "own" is a tool that affects
+// only the agent. "" is any other tool; it is judged by its name and arguments.
 func toolKind(name string) string {
 	switch strings.ToLower(name) {
 	case "bash", "powershell", "shell", "run_shell_command", "run_terminal_cmd", "run_in_terminal", "runcommands", "execute_command", "execute_bash", "execute_cmd", "execute", "local_shell":
 		return "run"
-	case "write_bash", "write_powershell": // types into a running shell
+	case "write_bash", "write_powershell": // these type into a running shell
 		return "type"
 	case "apply_patch", "applypatch", "patch":
 		return "patch"

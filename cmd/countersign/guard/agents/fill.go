@@ -9,10 +9,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// fill reads the members of an object into the fields of a struct with their names, as
-// json.Unmarshal does. Unmarshal first builds a plan for every field of the type, which takes
-// longer than all other work on an event. The caller must have checked the text with
-// canon.Check, which refuses duplicate members and text after the object.
+// fill decodes the members of an object into the fields of a struct whose tags have their names,
+// as json.Unmarshal does, but faster: Unmarshal first prepares all fields of the type, which takes
+// longer than all other work on an event. The caller must have checked the text with canon.Check,
+// which refuses duplicate members and text after the object.
 func fill(text []byte, into any) error {
 	d := jsontext.NewDecoder(bytes.NewReader(text))
 	fields := reflect.ValueOf(into).Elem()
@@ -44,7 +44,7 @@ func fill(text []byte, into any) error {
 	return err
 }
 
-// fieldNamed returns the field whose tag has the name, and an invalid Value if there is none.
+// fieldNamed returns the field with this name in its tag, or an invalid Value if there is none.
 func fieldNamed(fields reflect.Value, name string) reflect.Value {
 	for i := range fields.NumField() {
 		if fields.Type().Field(i).Tag.Get("json") == name {
@@ -54,7 +54,7 @@ func fieldNamed(fields reflect.Value, name string) reflect.Value {
 	return reflect.Value{}
 }
 
-// fillOne reads one member into a field.
+// fillOne decodes one member into a field.
 func fillOne(value jsontext.Value, into any) error {
 	switch p := into.(type) {
 	case *jsontext.Value:

@@ -13,37 +13,37 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/guard/launch"
 )
 
-// CanaryCommand must be blocked by every guard. If it were run, it would do nothing, because
-// the device does not exist. passCommand must pass.
+// CanaryCommand is a test command that every guard must block. If it were run, it would do
+// nothing, because the device does not exist. passCommand is one that every guard must let pass.
 const (
 	CanaryCommand = "mkfs.ext4 /dev/countersign-canary"
 	passCommand   = "git status"
-	// tryWithin is how long doctor waits for one answer, the same as the time-out in the
-	// installed configurations.
+	// tryWithin is the time that doctor waits for an answer, the same as in the installed
+	// configurations.
 	tryWithin = 10 * time.Second
 )
 
-// Finding is the result of one check of a hook.
+// Finding is the result of a check of a hook.
 type Finding struct {
-	State  string // ok, warning or bad
+	State  string // "ok", "warning" or "bad"
 	Detail string
 }
 
 // Hook is a command in an agent's settings that starts a guard.
 type Hook struct {
 	By      Agent
-	Path    string   // the settings file, or "the command line"
-	Argv    []string // the command line to start
-	closed  bool     // the agent blocks the tool if the hook fails
-	warning string   // what is missing in its entry
+	Path    string   // settings file with the hook, or "the command line"
+	Argv    []string // program and arguments to start
+	closed  bool     // true: the agent blocks the tool if the hook fails
+	warning string   // text about a missing setting of the entry; empty if nothing is missing
 }
 
-// found returns a finding about the settings in one file.
+// found returns a finding that begins with the agent and the settings file.
 func (a Agent) found(path, state, format string, args ...any) Finding {
 	return Finding{state, fmt.Sprintf("%s (%s): ", a, path) + fmt.Sprintf(format, args...)}
 }
 
-// Try sends the canary, a harmless command and an invalid event to one hook.
+// Try starts a hook with three events: the canary, a harmless command and invalid JSON.
 func (h Hook) Try(ctx context.Context) []Finding {
 	bad := func(format string, args ...any) []Finding {
 		return []Finding{h.By.found(h.Path, "bad", format, args...)}
@@ -85,12 +85,12 @@ func (h Hook) advice(got fired) string {
 	return launch.Name + " gate hook --install " + string(h.By) + " prints the entry that blocks"
 }
 
-// fired is a hook's reaction to one event, as its agent reads it.
+// fired is the result of a hook for one event, as the agent reads it.
 type fired struct {
 	outcome Decision
 	detail  string
-	code    int  // -1: not started or killed
-	failed  bool // no answer, which an agent can be configured to treat as a denial
+	code    int  // exit code; -1 if the hook was not started or was killed
+	failed  bool // the hook gave no answer; an agent may be configured to block then
 }
 
 // fire starts the hook with one event on standard input.
@@ -98,7 +98,7 @@ func (h Hook) fire(ctx context.Context, event []byte) fired {
 	ctx, cancel := context.WithTimeout(ctx, tryWithin)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, h.Argv[0], h.Argv[1:]...)
-	cmd.WaitDelay = time.Second // limits the wait for a child that keeps the pipes open
+	cmd.WaitDelay = time.Second // do not wait longer for a child process that keeps the pipes open
 	var stdout, stderr bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(event), &stdout, &stderr
 	if cwd, err := os.Getwd(); err == nil {

@@ -18,31 +18,31 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Change describes a change of an agent's settings.
+// Change describes a change of an agent's settings file.
 type Change struct {
-	Settings string // the file
-	Copy     string // a copy of the old file; empty if there was none
+	Settings string // path of the settings file
+	Copy     string // path of a copy of the old file; empty if there was none
 }
 
-// Install adds the entry that starts this program as the guard to the agent's settings.
-// Everything else in the file stays the same; the old file is copied into the same folder.
+// Install adds the hook that starts program to the agent's settings. It keeps the rest of the
+// file, and copies the old file into the same folder.
 func (a Agent) Install(program string, where Where) (Change, error) {
 	return a.change(program, where)
 }
 
-// Where says whose settings to change.
+// Where selects the settings to change.
 type Where string
 
-// The settings of the machine are managed: users and projects cannot override them. So only
-// they hold against an agent that attacks its guard.
+// The user's, the project's and the system's settings. Users and projects cannot override the
+// system's, so only these resist an agent that tries to remove its guard.
 const (
 	OfUser    Where = "user"
 	OfProject Where = "project"
 	OfSystem  Where = "system"
 )
 
-// managedSettings returns the path of the machine's settings for Claude Code, as its
-// documentation names it.
+// managedSettings returns the path of the system's settings for Claude Code, from its
+// documentation.
 func managedSettings() string {
 	switch runtime.GOOS {
 	case "darwin":
@@ -53,8 +53,8 @@ func managedSettings() string {
 	return "/etc/claude-code/managed-settings.json"
 }
 
-// forSystem refuses a program that others than root can replace: started from the machine's
-// settings, it would run as every user.
+// forSystem refuses a program that others than root can replace, because the system's settings
+// start it for every user.
 func forSystem(program string) error {
 	if others := files.WrittenByOthers(program, 0); others != "" {
 		return fmt.Errorf("the machine's settings may start only a program that only root can write, such as /usr/local/bin/countersign: %s", others)
@@ -62,14 +62,14 @@ func forSystem(program string) error {
 	return nil
 }
 
-// Uninstall removes the entry. If nothing else was changed since it was added, the old file is
-// restored byte for byte, or removed if there was none.
+// Uninstall removes the hook. If the file has no other changes since Install, the old file is
+// restored byte for byte, or the file is removed if there was none.
 func (a Agent) Uninstall(where Where) (Change, error) {
 	return a.change("", where)
 }
 
-// asBefore returns the text of a settings file before the guard was added, if everything else
-// in it is unchanged. gone means that there was no file.
+// asBefore returns the text of a settings file before Install, if after has no other changes. gone
+// is true if there was no file. known is false if the old text cannot be determined.
 func asBefore(path string, after []byte) (text []byte, gone, known bool) {
 	copies, _ := filepath.Glob(globEscape(path) + copySuffix + "*")
 	slices.Sort(copies)
@@ -82,8 +82,8 @@ func asBefore(path string, after []byte) (text []byte, gone, known bool) {
 	return nil, true, len(copies) == 0 && slices.Contains([]string{"{}", `{"version":1}`}, compact(after))
 }
 
-// withoutVersion returns a text without the member version, which Cursor and GitHub Copilot CLI
-// require and the entry adds.
+// withoutVersion returns settings without the member "version", which the entries for Cursor and
+// GitHub Copilot CLI add.
 func withoutVersion(text []byte) []byte {
 	var members map[string]jsontext.Value
 	if json.Unmarshal(text, &members) != nil {
@@ -97,7 +97,7 @@ func withoutVersion(text []byte) []byte {
 	return out
 }
 
-// copySuffix is the first part of the suffix of a copy's name.
+// copySuffix begins the suffix in the name of a copy.
 const copySuffix = ".before-countersign-"
 
 func globEscape(path string) string {
@@ -162,12 +162,13 @@ func (a Agent) change(program string, where Where) (Change, error) {
 		return done, err
 	}
 	if where == OfSystem {
-		return done, os.Chmod(path, 0o644) // the agents of all users read it
+		return done, os.Chmod(path, 0o644) // the agents of all users must be able to read it
 	}
 	return done, nil
 }
 
-// changePlugin writes or removes the plugin, a file of ours.
+// changePlugin writes the plugin, or removes it if program is empty. The whole file belongs to
+// this project.
 func changePlugin(path string, before []byte, program string) (Change, error) {
 	done := Change{Settings: path}
 	if _, ours := pluginHook(path, string(before)); len(before) > 0 && !ours {
@@ -190,10 +191,10 @@ func changePlugin(path string, before []byte, program string) (Change, error) {
 	return done, files.Replace(path, []byte(text+"\n"))
 }
 
-// systemFile returns the path of the managed settings. Tests replace it.
+// systemFile returns the path of the system's settings. Tests replace it.
 var systemFile = managedSettings
 
-// fileOf returns the file with the hooks of an agent.
+// fileOf returns the settings file that contains the hooks of an agent.
 func (a Agent) fileOf(where Where, program string) (string, error) {
 	all := a.SettingsFiles()
 	switch {
@@ -218,8 +219,8 @@ func (a Agent) fileOf(where Where, program string) (string, error) {
 	return path, nil
 }
 
-// merged returns the settings with the program's entry, or without our entries if program is
-// empty.
+// merged returns the settings with the hook that starts program, or without our hooks if program
+// is empty.
 func (a Agent) merged(before []byte, program string) ([]byte, error) {
 	settings := map[string]jsontext.Value{}
 	if len(strings.TrimSpace(string(before))) > 0 {
@@ -252,12 +253,12 @@ func (a Agent) merged(before []byte, program string) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// withoutOurs removes every entry that starts our guard.
+// withoutOurs removes all entries that start the guard.
 func withoutOurs(hooks map[string]jsontext.Value) error {
 	for event, value := range hooks {
 		var groups []jsontext.Value
 		if value.Kind() != '[' {
-			continue // Gemini has flags next to the lists
+			continue // Gemini also has flags among the hooks
 		}
 		if err := json.Unmarshal(value, &groups); err != nil {
 			return err
@@ -276,7 +277,7 @@ func withoutOurs(hooks map[string]jsontext.Value) error {
 	return nil
 }
 
-// isOurs reports whether all commands of a group start our guard.
+// isOurs reports whether all commands of an entry start the guard.
 func isOurs(group jsontext.Value) bool {
 	var g hookEntry
 	if json.Unmarshal(group, &g) != nil {
@@ -291,7 +292,7 @@ func isOurs(group jsontext.Value) bool {
 	})
 }
 
-// addOurs adds the groups of the printed configuration after the existing ones.
+// addOurs adds the entries of the guard after the existing ones.
 func (a Agent) addOurs(settings, hooks map[string]jsontext.Value, program string) error {
 	entry, err := a.entry(program)
 	if err != nil {
@@ -316,7 +317,7 @@ func (a Agent) addOurs(settings, hooks map[string]jsontext.Value, program string
 			return err
 		}
 	}
-	for name, value := range ours { // Cursor requires a version
+	for name, value := range ours { // other members of the entry, such as Cursor's version
 		if name != "hooks" && settings[name] == nil {
 			settings[name] = value
 		}

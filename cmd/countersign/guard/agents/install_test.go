@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The machine's settings start only a program that root owns.
+// Install refuses to add a program to the system's settings unless only root can write it.
 func TestInstallSystem(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root writes the machine's settings")
@@ -46,7 +46,7 @@ func TestInstallSystem(t *testing.T) {
 	}
 }
 
-// Uninstall leaves the file as it was, byte for byte, or not there.
+// Uninstall restores the old file byte for byte, or removes the file if there was none.
 func TestUninstallLeavesTheFileAsItWas(t *testing.T) {
 	for _, a := range Agents {
 		home := t.TempDir()
@@ -59,7 +59,7 @@ func TestUninstallLeavesTheFileAsItWas(t *testing.T) {
 		}
 		for _, before := range []string{"", "{\n    \"hooks\": {\"Other\": [ {\"hooks\":[{\"command\":\"mine\"}]} ]}}\n\n", "{ }"} {
 			if a == OpenCode && before != "" {
-				continue // the plugin is a file of ours
+				continue // its plugin is a file of this project
 			}
 			_ = os.RemoveAll(filepath.Dir(place))
 			if before != "" {

@@ -16,7 +16,8 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/guard/launch"
 )
 
-// SettingsFiles returns the files where an agent may have hooks, the project's first.
+// SettingsFiles returns the paths of the files that may contain an agent's hooks, the project's
+// first.
 func (a Agent) SettingsFiles() []string {
 	home, err := os.UserHomeDir()
 	own := func(env, folder string) string {
@@ -48,8 +49,8 @@ func (a Agent) SettingsFiles() []string {
 	return files
 }
 
-// settings has the members that the guard reads of agents' settings. Claude Code, Codex and
-// Gemini group hooks under a matcher; Cursor has a flat list.
+// settings has the members of agents' settings that the guard reads. In most agents, hooks are
+// grouped under a matcher; in Cursor and GitHub Copilot CLI they are a flat list.
 type settings struct {
 	Hooks           map[string]jsonList[hookEntry] `json:"hooks"`
 	DisableAllHooks bool                           `json:"disableAllHooks"`
@@ -59,7 +60,7 @@ type hookEntry struct {
 	Matcher    string           `json:"matcher"`
 	Hooks      []hookEntry      `json:"hooks"`
 	Command    string           `json:"command"`
-	Bash       string           `json:"bash"` // GitHub Copilot CLI's
+	Bash       string           `json:"bash"` // from GitHub Copilot CLI
 	Args       jsonList[string] `json:"args"`
 	FailClosed bool             `json:"failClosed"`
 	OnFailure  string           `json:"onFailure"`
@@ -70,11 +71,11 @@ func (e hookEntry) starts(words string) bool {
 	return strings.Contains(e.Command+e.Bash+" "+strings.Join(e.Args, " "), words)
 }
 
-// jsonList reads a list, and any other value as an empty list: Gemini has flags next to the
-// lists of hooks.
+// jsonList decodes a list. It decodes any other value as an empty list, because Gemini has flags
+// among the lists of hooks.
 type jsonList[T any] []T
 
-// UnmarshalJSON does not fail for a value that is not such a list.
+// UnmarshalJSON never fails.
 func (l *jsonList[T]) UnmarshalJSON(text []byte) error {
 	var list []T
 	if json.Unmarshal(text, &list) == nil {
@@ -83,8 +84,9 @@ func (l *jsonList[T]) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// InstalledHooks returns the guards in the settings of one agent, or of all agents. Doctor may
-// start only commands that contain "gate hook".
+// InstalledHooks returns the guard's hooks in the settings of one agent, or of all agents, and
+// findings about hooks that do not guard. It returns only commands that contain "gate hook",
+// because doctor starts them.
 func InstalledHooks(only Agent) ([]Hook, []Finding) {
 	var hooks []Hook
 	var found []Finding
@@ -100,7 +102,7 @@ func InstalledHooks(only Agent) ([]Hook, []Finding) {
 				continue
 			}
 			var s settings
-			if a == OpenCode { // a program text, either ours or not
+			if a == OpenCode { // the file is a program, so it is not parsed as JSON
 				if h, ok := pluginHook(file, string(text)); err == nil && ok {
 					these = append(these, h)
 				}
@@ -123,7 +125,7 @@ func InstalledHooks(only Agent) ([]Hook, []Finding) {
 			if missing := a.uncovered(s); len(here) > 0 && len(missing) > 0 {
 				found = append(found, a.found(file, "bad", "NOT GUARDED: its matcher does not match %s; %s gate hook --install %s --write covers every tool", strings.Join(missing, ", "), launch.Name, a))
 			}
-			if s.DisableAllHooks { // one file switches off the hooks of all files
+			if s.DisableAllHooks { // switches off the hooks in all files of the agent
 				off = file
 			}
 		}
@@ -136,8 +138,8 @@ func InstalledHooks(only Agent) ([]Hook, []Finding) {
 	return hooks, found
 }
 
-// refused returns a member that makes an agent skip the settings file: Codex accepts no member
-// that it does not know.
+// refused returns the name of a member because of which the agent ignores the whole file, or "".
+// Codex ignores a file with an unknown member.
 func (a Agent) refused(text []byte) string {
 	var members map[string]jsontext.Value
 	if a != Codex || json.Unmarshal(text, &members) != nil {
@@ -151,7 +153,7 @@ func (a Agent) refused(text []byte) string {
 	return slices.Min(slices.Collect(maps.Keys(members)))
 }
 
-// inSettings returns the guards that a settings file starts before a shell command.
+// inSettings returns the hooks in a settings file that start a guard before a shell command.
 func (a Agent) inSettings(file string, s settings) []Hook {
 	event, tool := "PreToolUse", "Bash"
 	switch a {
@@ -194,7 +196,7 @@ func (a Agent) inSettings(file string, s settings) []Hook {
 	return out
 }
 
-// pluginHook returns the guard that our plugin starts.
+// pluginHook returns the hook that this project's plugin starts.
 func pluginHook(file, text string) (Hook, bool) {
 	_, rest, ok := strings.Cut(text, "spawnSync(")
 	var program string
@@ -204,8 +206,8 @@ func pluginHook(file, text string) (Hook, bool) {
 	return Hook{By: OpenCode, Path: file, Argv: []string{program, "gate", "hook", "--agent", "opencode"}, closed: true}, true
 }
 
-// toolsOf lists examples of tools that a guard must see: tools that run, write, read and
-// search, a tool of an MCP server, and an unknown tool.
+// toolsOf lists tools that a guard must see, as examples: tools that run, write, read and search,
+// a tool of an MCP server, and an unknown tool.
 var toolsOf = map[Agent][]string{
 	Claude: {"Bash", "Read", "Write", "Edit", "NotebookEdit", "Grep", "Glob", "Monitor", "mcp__server__tool", "AToolOfTomorrow"},
 	Codex:  {"Bash", "apply_patch", "mcp__server__tool", "a_tool_of_tomorrow"},
@@ -214,7 +216,7 @@ var toolsOf = map[Agent][]string{
 	Cursor: {"Read", "Write", "Grep", "Delete", "AToolOfTomorrow"},
 }
 
-// uncovered returns the tools for which a settings file starts no guard.
+// uncovered returns the tools of toolsOf for which the settings start no guard.
 func (a Agent) uncovered(s settings) (missing []string) {
 	event := "PreToolUse"
 	switch a {
@@ -233,7 +235,7 @@ func (a Agent) uncovered(s settings) (missing []string) {
 	return missing
 }
 
-// watchEvents are the events at which the guard checks itself, by the agent's names.
+// watchEvents lists the events at which the guard checks itself, by the agent's names.
 var watchEvents = map[Agent][]string{
 	Claude:  {"SessionStart", "SubagentStart", "PostToolUse"},
 	Codex:   {"SessionStart", "SubagentStart", "PostToolUse"},
@@ -243,7 +245,7 @@ var watchEvents = map[Agent][]string{
 	Copilot: {"postToolUse"},
 }
 
-// unwatched returns the watch events for which a settings file starts no guard.
+// unwatched returns the events of watchEvents for which the settings start no guard.
 func (a Agent) unwatched(s settings) (missing []string) {
 	for _, event := range watchEvents[a] {
 		if !slices.ContainsFunc(s.Hooks[event], func(group hookEntry) bool {
@@ -255,7 +257,7 @@ func (a Agent) unwatched(s settings) (missing []string) {
 	return missing
 }
 
-// matches reports whether a group's matcher (empty, *, or a regular expression) matches a tool.
+// matches reports whether a matcher ("", "*" or a regular expression) matches a tool's name.
 func matches(matcher, tool string) bool {
 	if matcher == "" || matcher == "*" {
 		return true

@@ -6,7 +6,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// ShellWord quotes a text for a shell if necessary.
+// ShellWord returns a text as one word of a shell, quoted if necessary.
 func ShellWord(s string) string {
 	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+:@") == "" {
 		return s
@@ -14,7 +14,7 @@ func ShellWord(s string) string {
 	return QuotePath(s)
 }
 
-// QuotePath returns a path as one shell word. A leading ~ remains the home folder.
+// QuotePath returns a path as one quoted word of a shell. A leading ~ still means the home folder.
 func QuotePath(p string) string {
 	home := ""
 	if p == "~" || strings.HasPrefix(p, "~/") {
@@ -23,8 +23,8 @@ func QuotePath(p string) string {
 	return home + "'" + strings.ReplaceAll(p, "'", `'\''`) + "'"
 }
 
-// GlobWord returns a file pattern as one word that the shell expands. A pattern with other
-// characters is quoted.
+// GlobWord returns a file pattern as one word of a shell, in which *, ?, [] and {} keep their
+// meaning. It quotes a pattern with other special characters.
 func GlobWord(p string) string {
 	rest := strings.TrimPrefix(p, "~/")
 	if p != "" && strings.Trim(rest, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./*?[]{},@+") == "" {
@@ -33,10 +33,10 @@ func GlobWord(p string) string {
 	return QuotePath(p)
 }
 
-// maxShown is the maximum length of a path in an answer, in code points.
+// maxShown is the longest path in an answer, in code points.
 const maxShown = 120
 
-// ShownPath masks the secrets in a path and shortens it for an answer.
+// ShownPath returns a path for an answer, with secrets masked, and shortened.
 func ShownPath(p string) string {
 	runes := []rune(actionrisk.Mask(p))
 	if len(runes) > maxShown {

@@ -6,7 +6,7 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/guard/agents"
 )
 
-// The words of a command are preserved, also an empty one.
+// A quoted command is split by a shell into the same words, including an empty one.
 func TestShellWord(t *testing.T) {
 	for word, want := range map[string]string{
 		"": "''", "ls": "ls", "a b": "'a b'", "it's": `'it'\''s'`, "~/a b": "~/'a b'", "$(id)": "'$(id)'", "-la": "-la",

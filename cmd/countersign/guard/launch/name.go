@@ -6,11 +6,10 @@ import (
 	"strings"
 )
 
-// Name is the name of this program in the commands that texts recommend: countersign or
-// countersign-guard.
+// Name is this program's name, countersign or countersign-guard, for commands in texts.
 var Name = nameOf(os.Args[0])
 
-// Programs are the names of the programs that contain the guard.
+// Programs lists the programs that contain the guard.
 var Programs = []string{"countersign", "countersign-guard"}
 
 func nameOf(program string) string {

@@ -11,25 +11,25 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/act"
 )
 
-// Only a person can consent. A program that types into another terminal or window could consent
-// in the person's place, because the terminal cannot tell who typed.
+// Only a person can consent. A program that types into another terminal or window could consent in
+// the user's place, because the terminal does not show who has typed.
 
-// typists are programs that type into another terminal or window, each with the words that make
-// it do so. They type what follows that word.
+// typists lists programs that type into another terminal or window, with the words after which the
+// text to type follows.
 var typists = map[string][]string{
 	"tmux": {"send-keys", "send", "paste-buffer", "pasteb"}, "screen": {"stuff", "paste"}, "zellij": {"write-chars", "write"}, "kitty": {"send-text", "send-key"}, "kitten": {"send-text", "send-key"},
 	"wezterm": {"send-text"}, "xdotool": {"type", "key"}, "ydotool": {"type", "key"}, "dotool": nil, "wtype": nil, "ttyecho": nil, "cliclick": nil, "writevt": nil, "herbe": nil, "abduco": nil, "dtach": {"-p"}, "reptyr": nil,
 }
 
-// TypesText reports whether a call types text.
+// TypesText reports whether a call types text into another terminal or window.
 func TypesText(u *actionrisk.Use) bool {
 	verbs, known := typists[u.Program]
 	return known && !u.Remote && (verbs == nil || slices.ContainsFunc(u.Words, func(w act.Word) bool { return slices.Contains(verbs, w.Text) }))
 }
 
 var (
-	// answers matches texts that answer a question. Keys that choose and confirm are answers
-	// only if an agent is known to ask.
+	// answers matches texts that answer a question. The keys to choose and confirm count as
+	// answers only if the program is known to ask.
 	answers  = pattern.Lazy(`^(?i:y|yes|a|always|allow|approve|ok|[1-3])$`)
 	confirms = pattern.Lazy(`^(?i:enter|return|kp_?enter|c-m|c-j|ctrl[+-]m|space|tab|btab|up|down|left|right|13|10|)$`)
 	lineEnd  = pattern.Lazy(`(?:\\[nr]|\^M|\\0?15|[\r\n])+$`)
@@ -49,7 +49,7 @@ func TypesAnswer(u *actionrisk.Use) bool {
 	for i := at + 1; i < len(u.Words); i++ {
 		switch text := lineEnd().ReplaceAllString(u.Words[i].Text, ""); {
 		case text == "-t" || text == "-N" || text == "-m" || text == "--match" || text == "--pane-id":
-			i++ // the option's value
+			i++ // skip the option's value
 		case strings.HasPrefix(text, "-"), strings.HasPrefix(text, "/dev/"):
 		case answers().MatchString(text):
 			keys, answered = keys+1, true
@@ -62,14 +62,14 @@ func TypesAnswer(u *actionrisk.Use) bool {
 	return answered || keys > 0 && agent
 }
 
-// TypesInText matches code (of a program or an expect script) that types answers into a
-// terminal or window, or that starts an agent to answer its questions.
+// TypesInText matches code, such as an expect script, that types answers into a terminal or
+// window, or that starts an agent and answers its questions.
 var TypesInText = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\bTIOCSTI\b|\bkeystroke "(?i:y|yes|[1-3])"|\b(?:spawn|pexpect\.\w+)\s*\(?\s*(?:-\w+\s+)*['"]?(?:\S*/)?(?:` + strings.Join(longNames(agentPrograms), "|") + `)\b`)
 })
 
-// longNames returns the names that are long enough to be distinguished from other words, quoted
-// for an expression.
+// longNames returns names that are long enough to differ from common words, quoted for a regular
+// expression.
 func longNames(names []string) (out []string) {
 	for _, name := range names {
 		if len(name) > 4 {

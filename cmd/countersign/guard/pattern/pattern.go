@@ -1,5 +1,5 @@
-// Package pattern has regular expressions that are compiled at their first use. A guard starts
-// at every tool call, and most calls need few of its expressions.
+// Package pattern compiles regular expressions at their first use. A guard starts at every tool
+// call, and most calls need few of the expressions.
 package pattern
 
 import (
@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Lazy returns a function that compiles the expression at its first call, and returns it.
+// Lazy returns a function that returns the expression and compiles it at its first call.
 func Lazy(text string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }

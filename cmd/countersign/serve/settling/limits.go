@@ -2,16 +2,16 @@ package settling
 
 import "time"
 
-// Limits of settling payments in the background.
+// Limits for settling payments in the background.
 const (
 	atOnce         = 8
-	scanned        = 1000 // open payments read per sweep
-	attemptsInRow  = 3    // attempts before a payment must wait for its next turn
+	scanned        = 1000 // open payments that a sweep reads
+	attemptsInRow  = 3    // attempts in a row; after that the payment waits
 	firstPause     = time.Second
 	longestPause   = time.Minute
-	attemptTimeout = 45 * time.Second // 30 s of it for the facilitator, the rest for the chain and the ledger
-	claimIsOrphan  = time.Minute      // the node that claimed the payment has finished or died by then
-	day            = 24 * time.Hour   // after this age an open payment is checked once per
+	attemptTimeout = 45 * time.Second // 30 s for the facilitator, the rest for the blockchain and the ledger
+	claimIsOrphan  = time.Minute      // by then the node that claimed the payment has settled it or crashed
+	day            = 24 * time.Hour   // an open payment that is older is tried once per hour
 	hour           = time.Hour
-	sampledCalls   = 100 // recomputed per day
+	sampledCalls   = 100 // calls that are computed again each day
 )

@@ -1,7 +1,6 @@
 // Package settling settles claimed payments in the background. It takes up payments that no
-// request waits for: at the start, after a crash of any node, and repeatedly while it is
-// unknown whether money has moved. The package decides when an attempt is made; package
-// commands does what one attempt consists of. It answers no request.
+// request waits for: at the start, after a node has crashed, and as long as it is unknown whether
+// money has moved. The package decides when to make an attempt; package commands makes it.
 package settling
 
 import (
@@ -17,64 +16,66 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Config holds the dependencies and settings of a reconciler.
+// Config has the dependencies of a reconciler.
 type Config struct {
 	App         *commands.App
 	Projections *projections.Projections
 	Log         *slog.Logger
-	Service     func(id string) (policy.Service, bool) // by operation, to recompute a call
+	Service     func(id string) (policy.Service, bool) // returns the service of an operation, to compute a call again
 	Watch       Watch
 }
 
-// Watch receives counts for the metrics.
+// Watch counts results for the metrics.
 type Watch interface {
-	// Settled counts an attempt by the state after it, "failed" if the attempt failed.
+	// Settled counts an attempt. state is the payment's state after it, or "failed" if the attempt
+	// returned an error.
 	Settled(state string, took time.Duration)
-	// Irreproducible counts a settled call whose recomputation gives another output.
+	// Irreproducible counts a settled call whose answer is different when it is computed again.
 	Irreproducible()
 }
 
-// Reconciler settles payments. Each node has one.
+// Reconciler settles open payments. Each node has one.
 type Reconciler struct {
 	Config
-	ctx   context.Context // ends when the reconciler is closed
+	ctx   context.Context // ends with Close
 	stop  context.CancelFunc
 	work  sync.WaitGroup
-	slots chan struct{} // limits the payments that Run settles at once
+	slots chan struct{} // limits how many payments Run settles at a time
 
-	mu     sync.Mutex // guards the members below
+	mu     sync.Mutex // guards the fields below
 	closed bool
-	active map[string]*attempts // by payment; at most one row of attempts each
-	next   map[string]turn      // when this node tries an open payment again
+	active map[string]*attempts // by payment: the row of attempts that is running
+	next   map[string]turn      // by payment: when this node tries an open payment again
 }
 
-// attempts is a row of attempts at one payment.
+// attempts is a row of attempts to settle one payment, with pauses.
 type attempts struct {
 	ended chan struct{} // closed when the row ends
-	now   chan struct{} // a caller waits: skip the pause
+	now   chan struct{} // receives a value if a request waits, to skip the pause
 }
 
-// turn is when an open payment is tried again.
+// turn is the time at which an open payment is tried again, and the last pause.
 type turn struct {
 	at    time.Time
 	pause time.Duration
 }
 
-// New returns a reconciler. App.Settling calls its Take for a payment that a request waits for;
-// Run takes up the others.
+// New returns a reconciler. App.Settling must be its method Take, for payments that a request
+// waits for. Run settles all others.
 func New(c Config) *Reconciler {
 	r := &Reconciler{Config: c, slots: make(chan struct{}, atOnce), active: map[string]*attempts{}, next: map[string]turn{}}
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	return r
 }
 
-// Take starts attempts at a payment with this number, or skips the pause of a row that has
-// started. The returned channel is closed when the row ends.
+// Take starts a row of attempts to settle a payment; attempt is the number of the first. If a row
+// is running, Take skips its pause. The returned channel is closed when the row ends.
 func (r *Reconciler) Take(id string, attempt int) <-chan struct{} {
 	return r.begin(id, attempt, attemptsInRow, func() {})
 }
 
-// begin starts a row of attempts unless the payment has one, and calls done when it ends.
+// begin starts a row of attempts, unless one is running for the payment. It calls done when it has
+// nothing more to do for this call.
 func (r *Reconciler) begin(id string, attempt, inRow int, done func()) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -129,8 +130,8 @@ func (r *Reconciler) row(id string, attempt, row int, a *attempts) {
 	close(a.ended)
 }
 
-// rest waits until the pause ends or a caller is waiting. It returns false if the reconciler is
-// closed.
+// rest waits until the pause is over or a request waits for the payment. It returns false if the
+// reconciler is closed.
 func (r *Reconciler) rest(a *attempts, pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -145,7 +146,7 @@ func (r *Reconciler) rest(a *attempts, pause time.Duration) bool {
 }
 
 // once makes one attempt and reports whether the payment is still open. The attempt has its own
-// time limit: neither the request nor Close cuts it short.
+// time limit, and ends neither with the request nor with Close.
 func (r *Reconciler) once(id string, attempt int) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), attemptTimeout)
 	defer cancel()
@@ -159,8 +160,8 @@ func (r *Reconciler) once(id string, attempt int) bool {
 	return state != payments.PaymentIsSettled && state != payments.PaymentIsRefused
 }
 
-// Run takes up every open payment, and then tries each again when it is due, until ctx ends.
-// One goroutine of the node runs it.
+// Run settles all open payments, and tries each again when it is due, until ctx ends. Each node
+// runs it in one goroutine.
 func (r *Reconciler) Run(ctx context.Context) {
 	if r.App.Settler == nil {
 		return
@@ -182,8 +183,8 @@ func (r *Reconciler) Run(ctx context.Context) {
 	}
 }
 
-// Sample recomputes the newest settled calls once a day and raises the alarm for each call
-// whose output differs: its payer would be entitled to a refund.
+// Sample computes the newest settled calls again. For each call whose answer is different it logs
+// an error and counts it, because its payer may demand a refund. Run calls it once a day.
 func (r *Reconciler) Sample(ctx context.Context) {
 	settled, err := r.Projections.Payments(ctx, payments.PaymentIsSettled, sampledCalls)
 	if err != nil {
@@ -206,7 +207,7 @@ func (r *Reconciler) Sample(ctx context.Context) {
 	}
 }
 
-// sweep starts an attempt at each open payment that is due, a few at a time.
+// sweep starts an attempt for each open payment that is due, a few at a time.
 func (r *Reconciler) sweep(ctx context.Context, start bool) {
 	open, err := r.Projections.OpenPayments(ctx, scanned)
 	if err != nil {
@@ -229,11 +230,11 @@ func (r *Reconciler) sweep(ctx context.Context, start bool) {
 	}
 }
 
-// forget drops the turns of payments that are no longer open, because another node has settled
-// them.
+// forget removes the turns of payments that are not open any more, because another node has
+// settled them.
 func (r *Reconciler) forget(open []projections.Payment) {
 	if len(open) == scanned {
-		return // the list is cut: payments that it lacks may still be open
+		return // there are more open payments than the list contains
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -244,8 +245,8 @@ func (r *Reconciler) forget(open []projections.Payment) {
 	}
 }
 
-// due reports whether an open payment must be tried now. The node that claimed a payment
-// settles it; this node takes it up after a minute, when the other has finished or died.
+// due reports whether this node must try an open payment now. A claimed payment is left to the
+// node that claimed it for one minute; by then that node has settled it or crashed.
 func (r *Reconciler) due(p projections.Payment, start bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -271,7 +272,7 @@ func (r *Reconciler) Rests() bool {
 	return len(r.active) == 0 && len(r.next) > 0
 }
 
-// Close ends the pauses and waits for running attempts until ctx ends. It may be called twice.
+// Close ends the pauses and waits for running attempts until ctx ends. It can be called twice.
 func (r *Reconciler) Close(ctx context.Context) {
 	r.mu.Lock()
 	r.closed = true

@@ -656,7 +656,7 @@ func TestOutboxAnswersToThisMachineOnly(t *testing.T) {
 	}
 }
 
-// TestEmailsAreWritten checks that e-mails are written to a file that only its owner can read.
+// TestEmailsAreWritten checks that the outbox writes each e-mail completely to its writer.
 func TestEmailsAreWritten(t *testing.T) {
 	t.Parallel()
 	var written strings.Builder

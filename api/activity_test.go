@@ -9,8 +9,8 @@ import (
 	"github.com/countersign/countersign/commands/organizations"
 )
 
-// TestActivitySaysWhoDidWhat holds that one page says who changed members, tokens and policies, with
-// names, reasons and links, the newest first, and that it continues.
+// TestActivitySaysWhoDidWhat checks that one page lists who changed members, tokens and policies,
+// with names, reasons and links, newest first, and that it has further pages.
 func TestActivitySaysWhoDidWhat(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

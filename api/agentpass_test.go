@@ -7,8 +7,8 @@ import (
 	"github.com/countersign/countersign/commands/accounts"
 )
 
-// TestAgentDrawsOnThePassOfWhoClaimedIt holds that an agent that a subscriber has claimed spends
-// its credit first. A call that the credit cannot pay for completely is drawn from the pass.
+// TestAgentDrawsOnThePassOfWhoClaimedIt checks that an agent that a subscriber claimed spends its
+// own credit first. A call that exceeds the rest of this credit is charged to the pass.
 func TestAgentDrawsOnThePassOfWhoClaimedIt(t *testing.T) {
 	t.Parallel()
 	u := newSubscriber(t)
@@ -41,7 +41,7 @@ func TestAgentDrawsOnThePassOfWhoClaimedIt(t *testing.T) {
 	}
 	run("quick", 200)
 	status(`"remainingCents":24,"totalCents":100,"usedCents":76`)
-	run("run", 200) // 25 cents: the pass
+	run("run", 200) // 25 cents, charged to the pass
 	u.status(`"usedCents":25`)
 	for range 24 {
 		run("quick", 200)
@@ -49,7 +49,7 @@ func TestAgentDrawsOnThePassOfWhoClaimedIt(t *testing.T) {
 	status(`"remainingCents":3475,"totalCents":3500,"usedCents":25`)
 	run("quick", 200)
 	u.status(`"usedCents":26`)
-	// At the end of both, what was paid for is answered still, and nothing else.
+	// When both are spent, only calls that were already paid are answered.
 	once := func(key string, want int) {
 		t.Helper()
 		u.want(agent.post("/api/agent-services/action-safety/quick", `{"command":"ls"}`, "Authorization", "Bearer "+token.Text, "Idempotency-Key", key), want, "")

@@ -19,25 +19,25 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// claim is what one surface says about a service. An empty field means that the surface does not
-// say it.
+// claim is a service's description in one surface. An empty field means that the surface does not
+// contain it.
 type claim struct {
-	path, price string          // price in US dollars, "0.01"
-	members     map[string]bool // of the request, with those that are required
+	path, price string          // price in US dollars, such as "0.01"
+	members     map[string]bool // members of the request, and whether each is required
 }
 
 // surface is a document or page that names services.
 type surface struct {
 	name   string
-	prices bool // it names prices
+	prices bool // whether it contains prices
 	claims map[string]claim
 }
 
-// TestEverySurfaceNamesTheSameServices holds REST, OpenAPI, the 402, the MCP door,
-// the price list, the manifest, both cards, the skills, llms.txt and the pages to
-// the declarations: the same services, at the same paths, for the same prices, with
-// the same members. A price that is changed in one place fails it: each surface
-// that names prices disagrees with declarations of which one was changed.
+// TestEverySurfaceNamesTheSameServices compares REST, OpenAPI, the 402, MCP, the price list, the
+// manifest, both cards, the skills, llms.txt and the pages with the declarations. All must have
+// the same services, at the same paths, for the same prices, with the same members. As a
+// counter-check, each surface with prices must differ from declarations in which a price was
+// changed.
 func TestEverySurfaceNamesTheSameServices(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -65,7 +65,7 @@ func TestEverySurfaceNamesTheSameServices(t *testing.T) {
 	}
 }
 
-// disagreements returns where a surface differs from the declarations, or names other services.
+// disagreements lists the differences between a surface and the declarations.
 func disagreements(declared map[string]claim, s surface) (faults []string) {
 	for _, operation := range slices.Sorted(maps.Keys(declared)) {
 		want, said := declared[operation], s.claims[operation]
@@ -91,13 +91,13 @@ func disagreements(declared map[string]claim, s surface) (faults []string) {
 	return faults
 }
 
-// surfaces reads all surfaces as their readers do.
+// surfaces parses all surfaces as their readers do.
 func (n *node) surfaces() []surface {
 	return slices.Concat([]surface{n.demandsSay(), n.openAPISays(), n.toolsSay(), n.priceListSays(), n.manifestSays()},
 		n.cardsSay(), []surface{n.llmsSays(), n.toolPagesSay(), n.pricePageSays(), n.skillsSay()})
 }
 
-// membersIn returns the members of a schema that is a document of its own.
+// membersIn returns the members of a schema that is a complete document.
 func (n *node) membersIn(schema any) map[string]bool {
 	whole, _ := plainJSON(n.t, schema).(map[string]any)
 	definitions, _ := whole["$defs"].(map[string]any)
@@ -151,8 +151,8 @@ func (n *node) toolsSay() surface {
 	return s
 }
 
-// withoutKey are members without the idempotency key, which over HTTP is a header of
-// most services and over MCP a member of every tool.
+// withoutKey removes the idempotency key, which over HTTP is a header of most services, and over
+// MCP a member of every tool.
 func withoutKey(members map[string]bool) map[string]bool {
 	delete(members, "/idempotencyKey")
 	return members
@@ -176,7 +176,7 @@ func (n *node) manifestSays() surface {
 		path := strings.TrimPrefix(item.Resource.URL, n.url)
 		i := slices.IndexFunc(n.server.table, func(o *op.Operation) bool { return o.Path == path && o.Service != nil })
 		if i < 0 {
-			continue // a product
+			continue // a product, not a service
 		}
 		s.claims[n.server.table[i].ID] = claim{path, amountUSD(item.Accepts[0].Amount), n.membersIn(item.Input)}
 	}
@@ -246,7 +246,7 @@ func (n *node) pricePageSays() surface {
 
 var calledPath = regexp.MustCompile(`/api/agent-services/[a-z0-9/-]+`)
 
-// skillsSay holds that the services that skills name exist. Skills need not name all services.
+// skillsSay checks that the services in the skills exist. Skills may omit services.
 func (n *node) skillsSay() surface {
 	s := surface{"skills", false, map[string]claim{}}
 	for _, service := range services.List() {

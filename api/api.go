@@ -1,11 +1,12 @@
-// Package api is countersign over HTTP. It puts the rooms together and does nothing else: New
-// gives each what it needs, the table has the operations of all of them in the order of the
-// documents, and Handler routes to them. Only whether the node is ready is answered here.
+// Package api serves countersign over HTTP. It only connects its subpackages: New gives each the
+// dependencies it needs, the table contains the operations of all of them in the order of the
+// documents, and Handler routes to them. The health checks are the only answers of this package
+// itself.
 //
-// The rooms in reading order: op has the words in which an operation is declared, request is
-// the path that every call takes, and then there is one room for each subject, named as in
-// commands. An operation is declared in the room of its subject; its route, the validation of
-// its input, its part of the OpenAPI documents and its metrics follow from the declaration.
+// In reading order: op defines how an operation is declared, request runs every call, and then
+// there is one subpackage for each subject, named as in commands. An operation is declared in the
+// package of its subject. Its route, the validation of its input, its part of the OpenAPI
+// documents and its metrics are derived from the declaration.
 package api
 
 import (
@@ -48,44 +49,44 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// NoContact is the contact of a service that only its own machine can reach. The address
+// NoContact is the contact address of a service that only its own machine can reach. The address
 // does not exist.
 const NoContact = "operator@countersign.invalid"
 
-// Config has the settings of a server.
+// Config configures a server.
 type Config struct {
 	App            *commands.App
 	Projections    *projections.Projections
 	Log            *slog.Logger
-	RateLimit      bool                 // false only on a loopback listener
-	TrustedProxies []netip.Prefix       // whose X-Forwarded-For counts
-	Contact        string               // e-mail address in the OpenAPI document
-	Mail           mail.Sender          // nil: sign-in answers 503
-	Outbox         *mail.Outbox         // shown as a page, if there is one
-	Durability     string               // "provider": the database service keeps commits durable, not fsync; /readyz says so
-	NoCheckpoints  bool                 // there is no key for checkpoints, so a database that was restored to an earlier state is not noticed
-	Loopback       bool                 // the listener is on a loopback address: /mcp takes every loopback name
-	MCPOrigins     []string             // web origins that may use /mcp, besides the own one
-	Terms          x402.Terms           // of payments, if App has a Settler
-	Checkout       checkout.Provider    // nil: card checkout answers 503
-	Proofs         []string             // of ownership, for indexers of paid services
-	Traces         trace.TracerProvider // nil: no traces
+	RateLimit      bool                 // may be false only on a loopback listener
+	TrustedProxies []netip.Prefix       // proxies whose X-Forwarded-For header is trusted
+	Contact        string               // e-mail address of the operator, for the OpenAPI document
+	Mail           mail.Sender          // nil means that sign-in is answered with 503
+	Outbox         *mail.Outbox         // shown on the page /outbox; nil means no such page
+	Durability     string               // "provider" means that the database provider keeps commits durable, not fsync; /readyz reports it
+	NoCheckpoints  bool                 // no key signs checkpoints, so a restore of the database to an earlier state is not detected
+	Loopback       bool                 // the listener has a loopback address, so /mcp accepts every loopback name
+	MCPOrigins     []string             // other web origins whose pages may use /mcp
+	Terms          x402.Terms           // terms of payment, if App has a Settler
+	Checkout       checkout.Provider    // nil means that card checkout is answered with 503
+	Proofs         []string             // proofs of ownership, for indexers of paid services
+	Traces         trace.TracerProvider // nil means no traces
 }
 
-// Server answers HTTP requests. It puts the rooms together: each has the few things that it
-// needs, and their operations are one table.
+// Server answers HTTP requests. It connects the subpackages, gives each its dependencies, and
+// collects their operations in one table.
 type Server struct {
 	app         *commands.App
 	projections *projections.Projections
 	table       op.Table
 	entry       *request.Entry
 	path        *request.Path
-	doors       map[string]http.Handler // of MCP, by path
+	doors       map[string]http.Handler // MCP endpoints, by path
 	web         *web.Handler
 	public      *public.Room
 	assets      []web.Asset
 	reviews     *mail.Reviews
-	figures     sync.Map // []plot.Figure by operation
+	figures     sync.Map // caches []plot.Figure by operation
 
 	services      *services.Services
 	prices        *services.Prices
@@ -111,12 +112,12 @@ type Server struct {
 	content       *discovery.Content
 
 	durability string      // as in Config
-	noHeads    bool        // as NoCheckpoints in Config
+	noHeads    bool        // NoCheckpoints of Config
 	draining   atomic.Bool // set by Drain: readiness fails before the server stops
 }
 
-// New builds a server and everything that follows from the table of operations. It fails if a
-// declaration is not consistent.
+// New returns a server with everything that is derived from the table of operations. It returns an
+// error if the declarations are inconsistent.
 func New(c Config) (*Server, error) {
 	app := c.App
 	s := &Server{app: app, projections: c.Projections, durability: c.Durability, noHeads: c.NoCheckpoints,
@@ -131,7 +132,7 @@ func New(c Config) (*Server, error) {
 	contact := cmp.Or(c.Contact, NoContact)
 	c.Terms.FreeKey = &x402.FreeKey{Issue: app.BaseURL + accounts.IssueFreeKey.Path, Header: "X-API-Key", Credit: services.IntroductoryText}
 
-	// The path that every call takes.
+	// Steps that every call takes.
 	callers := &request.Callers{Rates: op.NewRates(c.RateLimit, app.Clock), Proxies: c.TrustedProxies}
 	answers := &request.Answers{Log: c.Log, Commands: app.Services, Page: func(w http.ResponseWriter, r *http.Request, err error) { s.web.ShowError(w, r, err) }}
 	paying := &payments.Payments{Commands: app.Payments, Terms: c.Terms}
@@ -142,7 +143,7 @@ func New(c Config) (*Server, error) {
 	s.proofs = &evidence.Proofs{Ledger: app.Ledger, Answers: answers}
 	s.entry = request.NewEntry(s.path, s.proofs.Mark, c.Loopback)
 
-	// Rooms whose functions the pages call, and the pages.
+	// Subpackages whose functions the pages call, and the pages.
 	s.shop = &store.Shop{Store: app.Store, Payments: paying, Provider: c.Checkout, Rates: callers.Rates, Log: c.Log}
 	s.prices = services.NewPrices(s.shop)
 	s.mail = &accounts.Mail{Accounts: app.Accounts, Mailer: c.Mail, Callers: callers, Log: c.Log}
@@ -155,7 +156,7 @@ func New(c Config) (*Server, error) {
 		return nil, err
 	}
 
-	// The other rooms.
+	// The other subpackages.
 	s.services = &services.Services{Commands: app.Services, Shop: s.shop, Telemetry: telemetry, Projections: c.Projections}
 	s.refunds = &store.Refunds{Store: app.Store, Callers: callers, Table: &s.table}
 	s.keys = &accounts.Keys{Commands: app.Services, Shop: s.shop, Callers: callers}
@@ -191,11 +192,11 @@ func New(c Config) (*Server, error) {
 	return s, err
 }
 
-// Handler routes the requests of the public listener.
+// Handler returns the handler of the public listener.
 func (s *Server) Handler() http.Handler {
 	router := mux.NewRouter().SkipClean(true).UseEncodedPath()
 	allowed := map[string][]string{}
-	var order []string // the paths in their order: the first that matches counts
+	var order []string // order of the paths: the first that matches is used
 	add := func(path string, handler http.Handler, methods ...string) {
 		if slices.Contains(methods, http.MethodGet) {
 			methods = append(methods, http.MethodHead)
@@ -231,10 +232,10 @@ func (s *Server) Handler() http.Handler {
 	add("/healthz", http.HandlerFunc(s.healthz), http.MethodGet)
 	add("/readyz", http.HandlerFunc(s.readyz), http.MethodGet)
 	for at, door := range s.doors {
-		router.Handle(at, request.Routed(at, door)) // every method: the door refuses those that it does not take
+		router.Handle(at, request.Routed(at, door)) // accepts every method: the door refuses the wrong ones
 	}
 	router.NotFoundHandler = s.path.AsPage(s.content)
-	paths := sync.OnceValue(func() *mux.Router { // made late: few requests have a wrong method, and compiling the patterns slows the start
+	paths := sync.OnceValue(func() *mux.Router { // built at the first use: wrong methods are rare, and compiling the patterns would slow down the start
 		paths := mux.NewRouter().UseEncodedPath()
 		for _, path := range order {
 			paths.Path(path).Name(path)
@@ -246,7 +247,7 @@ func (s *Server) Handler() http.Handler {
 		if paths().Match(r, &match) {
 			at := match.Route.GetName()
 			w.Header().Set("Allow", strings.Join(allowed[at], ", "))
-			if preflights[at] != nil { // so that a page can read the answer, as its preflight allowed
+			if preflights[at] != nil { // so that the page can read the answer, as its preflight allowed
 				op.Expose(w.Header())
 			}
 		}
@@ -255,7 +256,7 @@ func (s *Server) Handler() http.Handler {
 	return s.entry.Around(router)
 }
 
-// preflight answers the request that a browser sends before a page calls an operation.
+// preflight answers the request with which a browser asks whether a page may call an operation.
 func preflight(methods []string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		h := w.Header()
@@ -267,24 +268,24 @@ func preflight(methods []string) http.HandlerFunc {
 	}
 }
 
-// Internal handles the requests of the second listener: metrics and profiles, for operators
-// only.
+// Internal returns the handler of the second listener: metrics and profiles, for operators only.
 func (s *Server) Internal() http.Handler { return s.path.Telemetry.Internal() }
 
-// Settled counts an attempt to settle a payment by the state afterwards.
+// Settled counts an attempt to settle a payment, by the resulting state.
 func (s *Server) Settled(state string, took time.Duration) { s.path.Telemetry.Settled(state, took) }
 
-// Irreproducible counts a settled call that gives another output now.
+// Irreproducible counts a settled call whose output differs when it is computed again.
 func (s *Server) Irreproducible() { s.path.Telemetry.Irreproducible() }
 
-// Deliver sends messages to webhooks until ctx ends, and waits for those that are on their
-// way.
+// Deliver sends messages to webhooks until ctx ends, and then waits for the messages that are
+// being sent.
 func (s *Server) Deliver(ctx context.Context) { s.deliveries.Run(ctx) }
 
-// Drain makes readiness fail, so that a balancer stops sending requests.
+// Drain makes readiness fail, so that a load balancer stops sending requests.
 func (s *Server) Drain() { s.draining.Store(true) }
 
-// Service returns the service that an operation sells, and false if it sells none.
+// Service returns the service that an operation sells. It returns false if the operation sells
+// none.
 func (s *Server) Service(id string) (policy.Service, bool) {
 	if o := s.table.Find(id); o != nil && o.Service != nil {
 		return *o.Service, true
@@ -292,6 +293,6 @@ func (s *Server) Service(id string) (policy.Service, bool) {
 	return policy.Service{}, false
 }
 
-// Close stops the e-mails to reviewers. It waits, until ctx ends, for those that are on their
-// way. It may be called twice.
+// Close stops the e-mails to reviewers. It waits until the e-mails in progress are sent, or ctx
+// ends. It may be called twice.
 func (s *Server) Close(ctx context.Context) { s.reviews.Close(ctx) }

@@ -1,19 +1,18 @@
 package api
 
-// The harness of every test in this folder: one node of the service (ledger,
-// vault, commands, projections, server) on a database of its own, behind a real
-// listener with the time-outs and sizes of production.
+// Test harness of this folder: one node of the service (ledger, vault, commands, projections,
+// server) with its own database, behind a real listener with the time-outs and sizes of
+// production.
 //
-//	n := startNode(t, setup{})                      // signing key, a clock that stands still
-//	key := n.issueKey()                             // a free key
-//	a := n.post("/api/agent-services/action-safety/quick", key, `{"command":"ls"}`)
-//	n.wants(a, 200)                                 // or n.refused(a, 400, "missing_field", "/command")
+// 	n := startNode(t, setup{})                      // with a signing key and a clock that does not advance
+// 	key := n.issueKey()                             // a free key
+// 	a := n.post("/api/agent-services/action-safety/quick", key, `{"command":"ls"}`)
+// 	n.wants(a, 200)                                 // or n.refused(a, 400, "missing_field", "/command")
 //
-// A second node on the same database is startNode(t, setup{on: n.db, clock: n.clock}).
-// n.unchanged(key, func() { … }) fails the test if anything was appended, and so
-// metered. When the test ends, the whole chain is verified, and everything that
-// was logged is searched for secrets and for the canary: plant it wherever a
-// caller can write.
+// startNode(t, setup{on: n.db, clock: n.clock}) starts a second node on the same database.
+// n.unchanged(func() { … }) fails the test if an event was appended. When the test ends, the
+// whole chain is verified, and the log is searched for secrets and for the canary: write the
+// canary wherever a caller can write.
 
 import (
 	"bufio"
@@ -57,7 +56,7 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// canary is a caller's secret. No error may repeat it, and no log may contain it.
+// canary is a caller's secret. No error and no log may contain it.
 const canary = "CANARY7f3a91"
 
 // logText collects the log of a node.
@@ -86,25 +85,25 @@ var testSeed = bytes.Repeat([]byte{7}, 32)
 // testTokenKey signs access tokens.
 var testTokenKey = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{9}, 32))
 
-// setup is what a test wants otherwise. The zero value is a node with a signing
-// key on a new database, whose clock stands at the present.
+// setup configures a node. The zero value means a new database, a signing key, and a clock that
+// does not advance.
 type setup struct {
-	on           *ledgertest.DB // nil: a new one
+	on           *ledgertest.DB // database; nil means a new one
 	clock        *ledgertest.Clock
-	machineClock bool   // the machine's clock, for what compares it with the database's
-	seed         []byte // of the signing key; nil: testSeed
-	noSigner     bool   // no signing key, but a vault: DATA_KEK is set
-	noVault      bool   // neither
+	machineClock bool   // use the machine's clock, for tests that compare it with the database's clock
+	seed         []byte // seed of the signing key; nil means testSeed
+	noSigner     bool   // no signing key, but a vault (DATA_KEK is set)
+	noVault      bool   // neither a signing key nor a vault
 	rateLimit    bool
-	dev          bool             // x402 settles in the ledger alone
-	settler      payments.Settler // of x402 otherwise; nil: off
-	wait         time.Duration    // of an answer for its settlement; 0 is as long as a call may take
-	archive      checkpoint.Files // where old payloads lie; nil: not named
-	tracer       pgx.QueryTracer  // of the database's statements; nil: none
-	base         string           // base URL; empty: that of the listener
+	dev          bool             // x402 settles only in the ledger
+	settler      payments.Settler // other settler of x402; nil means none
+	wait         time.Duration    // how long an answer waits for its settlement; 0 means as long as a call may take
+	archive      checkpoint.Files // where old payloads are stored; nil means not configured
+	tracer       pgx.QueryTracer  // of the database's statements; nil means none
+	base         string           // base URL; empty means the listener's
 }
 
-// node is the service as one process runs it.
+// node is the service as it runs in one process.
 type node struct {
 	t           *testing.T
 	db          *ledgertest.DB
@@ -113,7 +112,7 @@ type node struct {
 	projections *projections.Projections
 	server      *Server
 	reconciler  *settling.Reconciler
-	url         string // of the listener, which is the base URL, too
+	url         string // URL of the listener, which is also the base URL
 	log         *logText
 	client      *http.Client
 }
@@ -150,7 +149,7 @@ func startNode(t *testing.T, s setup) *node {
 	if n.app.Settler = s.settler; s.dev {
 		n.app.Settler = x402.Dev{}
 	}
-	n.app.PaymentWait = cmp.Or(s.wait, 30*time.Second) // below paidTimeout, however busy the machine is
+	n.app.PaymentWait = cmp.Or(s.wait, 30*time.Second) // less than paidTimeout, but enough on a busy machine
 	terms, err := x402.NewTerms(x402.Settings{Dev: true})
 	if err != nil {
 		t.Fatal(err)
@@ -159,7 +158,7 @@ func startNode(t *testing.T, s setup) *node {
 	if n.projections, err = projections.Start(t.Context(), l, log); err != nil {
 		t.Fatal(err)
 	}
-	n.projections.Patience = time.Minute // however busy the machine is
+	n.projections.Patience = time.Minute // enough on a busy machine
 	t.Cleanup(n.projections.Close)
 	listener := httptest.NewUnstartedServer(nil)
 	n.url = "http://" + listener.Listener.Addr().String()
@@ -191,7 +190,7 @@ func startNode(t *testing.T, s setup) *node {
 	return n
 }
 
-// keys gives the node its signing key and its vault.
+// keys sets the node's signing key and vault.
 func (n *node) keys(s setup) {
 	n.t.Helper()
 	seed := s.seed
@@ -217,7 +216,7 @@ func (n *node) keys(s setup) {
 	n.t.Cleanup(func() { n.verify() })
 }
 
-// verify checks the whole chain, as every test of an append does at its end.
+// verify verifies the whole chain, as every test that appends does at its end.
 func (n *node) verify() {
 	n.t.Helper()
 	report, err := audit.Ledger(context.Background(), n.app.Ledger, nil)
@@ -236,10 +235,10 @@ type answer struct {
 	body   []byte
 }
 
-// String shortens an answer for a test's message.
+// String returns the beginning of an answer, for error messages.
 func (a answer) String() string { return fmt.Sprintf("%d %.300s", a.status, a.body) }
 
-// decode reads the body.
+// decode decodes the body.
 func (a answer) decode(t testing.TB, into any) {
 	t.Helper()
 	if err := json.Unmarshal(a.body, into); err != nil {
@@ -247,7 +246,7 @@ func (a answer) decode(t testing.TB, into any) {
 	}
 }
 
-// members returns the members of the body, for a test that does not know its type.
+// members returns the members of the body, for tests that do not know its type.
 func (a answer) members(t testing.TB) map[string]any {
 	t.Helper()
 	var m map[string]any
@@ -255,7 +254,7 @@ func (a answer) members(t testing.TB) map[string]any {
 	return m
 }
 
-// send makes a request; the headers are name, value, name, value …
+// send sends a request. headers alternates names and values.
 func (n *node) send(method, path, body string, headers ...string) answer {
 	n.t.Helper()
 	a, err := n.try(method, path, body, headers...)
@@ -265,7 +264,7 @@ func (n *node) send(method, path, body string, headers ...string) answer {
 	return a
 }
 
-// try is send for a goroutine other than the test's.
+// try is like send, for goroutines other than the test's.
 func (n *node) try(method, path, body string, headers ...string) (answer, error) {
 	r, err := http.NewRequest(method, n.url+path, strings.NewReader(body))
 	if err != nil {
@@ -303,14 +302,14 @@ func asJSON(key string) []string {
 	return headers
 }
 
-// raw writes bytes on a connection of its own and reads one response. Tests use it for what a
-// client library would not send.
+// raw writes bytes to a new connection and reads one response. Tests use it to send what a client
+// library would not send.
 func (n *node) raw(request string) answer {
 	n.t.Helper()
 	return n.wire(request, false)
 }
 
-// rawCut is raw, and ends the sending side after the request.
+// rawCut is like raw, but closes the sending side after the request.
 func (n *node) rawCut(request string) answer {
 	n.t.Helper()
 	return n.wire(request, true)
@@ -323,7 +322,7 @@ func (n *node) wire(request string, cut bool) answer {
 		n.t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(time.Minute)) // no test hangs for ever
+	_ = conn.SetDeadline(time.Now().Add(time.Minute)) // no test may hang forever
 	if _, err := io.WriteString(conn, request); err != nil {
 		n.t.Fatal(err)
 	}
@@ -340,15 +339,15 @@ func (n *node) wire(request string, cut bool) answer {
 	if err != nil {
 		n.t.Fatalf("%.80q: %v", request, err)
 	}
-	if resp.Close { // the library takes the header away
+	if resp.Close { // the library removes the header
 		resp.Header.Set("Connection", "close")
 	}
 	return answer{resp.StatusCode, resp.Header, text}
 }
 
-var addresses atomic.Int64 // so that each key has an address of its own
+var addresses atomic.Int64 // gives each key its own e-mail address
 
-// issueKey issues a free key to an unused address.
+// issueKey issues a free key to a new e-mail address.
 func (n *node) issueKey() string {
 	n.t.Helper()
 	a := n.post("/api/keys/free", "", fmt.Sprintf(`{"email":"caller%d@example.com"}`, addresses.Add(1)))
@@ -357,7 +356,7 @@ func (n *node) issueKey() string {
 	return key
 }
 
-// used returns how many calls of this month the key has used.
+// used returns the number of calls of this month by the key.
 func (n *node) used(key string) int {
 	n.t.Helper()
 	a := n.send(http.MethodGet, "/api/keys/free/status", "", "X-API-Key", key)
@@ -366,7 +365,7 @@ func (n *node) used(key string) int {
 	return int(used)
 }
 
-// head returns how many events the ledger has.
+// head returns the number of events in the ledger.
 func (n *node) head() int64 { return Total(n.t, n.app) }
 
 func Total(t testing.TB, a *commands.App) int64 {
@@ -378,7 +377,7 @@ func Total(t testing.TB, a *commands.App) int64 {
 	return events
 }
 
-// Heads are the positions from which Since begins.
+// Heads returns the positions after which Since begins.
 func Heads(t testing.TB, a *commands.App) []int64 {
 	t.Helper()
 	heads, err := a.Ledger.Heads(t.Context())
@@ -388,7 +387,7 @@ func Heads(t testing.TB, a *commands.App) []int64 {
 	return heads
 }
 
-// Since returns the events after positions (nil: all events), one partition after the other.
+// Since returns the events after these positions, by partition. nil means all events.
 func Since(t testing.TB, a *commands.App, heads []int64) (list []ledger.Event) {
 	t.Helper()
 	for _, p := range a.Ledger.Partitions() {
@@ -410,7 +409,7 @@ func Since(t testing.TB, a *commands.App, heads []int64) (list []ledger.Event) {
 	return list
 }
 
-// unchanged fails the test if do appends an event. Then nothing is metered either.
+// unchanged fails the test if do appends an event. Without an event nothing is metered, either.
 func (n *node) unchanged(do func()) {
 	n.t.Helper()
 	before := n.head()
@@ -420,7 +419,7 @@ func (n *node) unchanged(do func()) {
 	}
 }
 
-// wants fails the test unless the answer has the status and is JSON.
+// wants fails the test unless the answer has this status and is JSON.
 func (n *node) wants(a answer, status int) {
 	n.t.Helper()
 	if a.status != status || a.header.Get("Content-Type") != "application/json" {
@@ -428,13 +427,13 @@ func (n *node) wants(a answer, status int) {
 	}
 }
 
-// internals are words that no caller may see: an SQLSTATE, a file, a stack, a table, a library.
+// internals matches words that no caller may see: an SQLSTATE, a file, a stack, a table, a
+// library.
 var internals = regexp.MustCompile(`(?i)sqlstate|\bpgx\b|postgres|goroutine|panic|\.go\b|/work/|/tmp/|/root/|/home/|jsonschema|jsontext|\bworkflow_status|ledger_head|readmodels|subject_keys|select |insert `)
 
-// refused fails the test unless the answer is an error of the service as
-// everybody may see it: the status, the code, the JSON pointer; text in ASCII, at
-// most 200 characters but for the list of what is allowed, with nothing of ours or the
-// caller's in it. Code and pointer "-" are not compared.
+// refused fails the test unless the answer is a proper error: this status, code and JSON pointer,
+// and a text in ASCII of at most 200 characters (without a list of allowed values) that contains
+// neither internals nor the caller's values. Code and pointer "-" are not compared.
 func (n *node) refused(a answer, status int, code, path string) {
 	n.t.Helper()
 	n.wants(a, status)
@@ -467,7 +466,7 @@ func (n *node) refused(a answer, status int, code, path string) {
 	n.discreet(a)
 }
 
-// bare fails the test unless the body is exactly {error} with this text.
+// bare fails the test unless the body has only the member "error", with this text.
 func (n *node) bare(a answer, status int, text string) {
 	n.t.Helper()
 	n.wants(a, status)
@@ -480,7 +479,7 @@ func (n *node) bare(a answer, status int, text string) {
 func (n *node) discreet(a answer) {
 	n.t.Helper()
 	header := a.header.Clone()
-	header.Del("X-Request-Id") // chance may spell anything in it
+	header.Del("X-Request-Id") // it is random and could match by chance
 	all := Plain(string(a.body)) + fmt.Sprint(header)
 	if strings.Contains(all, canary) {
 		n.t.Errorf("the caller's value comes back: %s %v", a.body, a.header)
@@ -490,7 +489,7 @@ func (n *node) discreet(a answer) {
 	}
 }
 
-// super runs SQL as the superuser of the database, who may tamper with the ledger.
+// super runs SQL as the database's superuser, who could tamper with the ledger.
 func (n *node) super(sql string, args ...any) {
 	n.t.Helper()
 	conn, err := pgx.Connect(n.t.Context(), n.db.SuperURL)
@@ -513,7 +512,7 @@ func linesWith(text, part string) string {
 	return strings.Join(found, "")
 }
 
-// parallel runs do n times at once and waits for all runs.
+// parallel runs do n times at once, and waits for all of them.
 func parallel(n int, do func(i int)) {
 	var all sync.WaitGroup
 	start := make(chan struct{})
@@ -527,8 +526,8 @@ func parallel(n int, do func(i int)) {
 	all.Wait()
 }
 
-// absent fails the test if the database contains a text in any column of any table, as text, as
-// bytes, or as base64.
+// absent fails the test if any column of the database contains a text: as text, as bytes, or as
+// base64.
 func (n *node) absent(text string) {
 	n.t.Helper()
 	conn, err := pgx.Connect(n.t.Context(), n.db.SuperURL)
@@ -563,7 +562,8 @@ func (n *node) absent(text string) {
 	}
 }
 
-// anyRequest returns an answer without the parts that differ between equal requests.
+// anyRequest removes the request ids from a body, so that answers to equal requests can be
+// compared.
 func anyRequest(body string) string { return requestIDs.ReplaceAllString(body, `"requestId":""`) }
 
 var requestIDs = regexp.MustCompile(`"requestId":"[^"]*"`)

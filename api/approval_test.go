@@ -12,8 +12,9 @@ import (
 	"github.com/countersign/countersign/policy/assurance"
 )
 
-// An agent whose decision waits for a person reads the person's verdict over HTTP and over MCP,
-// with the token that it asked with. Other callers do not get it.
+// TestAnAgentLearnsWhatAPersonSaid checks that an agent whose decision required approval can read
+// the person's verdict over HTTP and MCP, with the token that requested the decision. Other
+// callers cannot.
 func TestAnAgentLearnsWhatAPersonSaid(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -82,7 +83,8 @@ func (n *node) resolve(orgID, decisionID string) {
 	}
 }
 
-// Every text that tells an agent to wait for a person also says where to read the verdict.
+// TestTextsSayWhereAnApprovalIsRead checks that every text that tells an agent to wait for a
+// person also explains where to read the verdict.
 func TestTextsSayWhereAnApprovalIsRead(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

@@ -18,10 +18,10 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// TestArchivedRecordsAreAnsweredAsBefore holds that archived events are answered as before: a
+// TestArchivedRecordsAreAnsweredAsBefore checks that archived events do not change answers: a
 // repeated call, the history, a receipt bound to an old decision, and the read model that is
-// rebuilt from them. If the archive is unavailable the answer is 503 and names the object, and
-// nothing else fails.
+// rebuilt from these events. If the archive is unavailable, the answer is 503 and names the
+// object; other calls work.
 func TestArchivedRecordsAreAnsweredAsBefore(t *testing.T) {
 	t.Parallel()
 	folder := checkpoint.Folder{Path: t.TempDir()}
@@ -100,7 +100,7 @@ func TestArchivedRecordsAreAnsweredAsBefore(t *testing.T) {
 			t.Errorf("%s: %v", what, a)
 		}
 	}
-	away.wants(decide(away, "r2"), http.StatusCreated) // keys, policies and members stay
+	away.wants(decide(away, "r2"), http.StatusCreated) // keys, policies and members are not archived
 	receipt := fmt.Sprintf(`{"decisionId":%q,"decisionRecordHash":%q,"bindingHash":%q,"protocol":"x402","outcome":"rejected"}`,
 		first.Record.DecisionID, first.Integrity.RecordHash, first.Record.BindingHash)
 	bind := func(n *node) answer {

@@ -60,7 +60,7 @@ func (n *tenant) activate(t *testing.T, policy string) {
 	}
 }
 
-// send posts a body, or sends a GET if there is none, with the tenant's token.
+// send sends a POST with the tenant's token, or a GET if the body is empty.
 func (n *tenant) send(t testing.TB, path, body string) answer {
 	return n.sendTo(t, n.site.URL, path, body)
 }
@@ -201,7 +201,8 @@ func TestDecideAndBindAReceipt(t *testing.T) {
 	clean(t, s)
 }
 
-// A receipt that contradicts its decision is recorded as a violation, and is never refused.
+// TestViolationsAreRecorded checks that a receipt that contradicts its decision is recorded as a
+// violation instead of refused.
 func TestViolationsAreRecorded(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -223,8 +224,8 @@ func TestViolationsAreRecorded(t *testing.T) {
 	clean(t, s)
 }
 
-// TestReceiptsOfOthersAnswerLikeUnknownOnes holds that a decision of another organization gets the
-// same answer as one that does not exist.
+// TestReceiptsOfOthersAnswerLikeUnknownOnes checks that a decision of another organization gets
+// the same answer as an unknown one.
 func TestReceiptsOfOthersAnswerLikeUnknownOnes(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -251,14 +252,14 @@ func TestReceiptsOfOthersAnswerLikeUnknownOnes(t *testing.T) {
 	var r struct{ Record assurance.ReceiptRecord }
 	_ = json.Unmarshal([]byte(receipt.body), &r, json.MatchCaseInsensitiveNames(true))
 	other.send(t, "/api/assurance/receipts/"+r.Record.ReceiptID, "").want(t, 404, "not found")
-	other.send(t, "/api/assurance/receipts", right).want(t, 409, no) // now that it has a receipt, too
+	other.send(t, "/api/assurance/receipts", right).want(t, 409, no) // also when it has a receipt
 	if page := other.send(t, "/api/assurance/history", ""); page.body != `{"items":[],"limit":25,"nextCursor":null}` {
 		t.Errorf("the other's history is %s", page.body)
 	}
-	other.decide(t, decisionBody("k", weather)).want(t, 201, "") // the key of another organization is free
+	other.decide(t, decisionBody("k", weather)).want(t, 201, "") // another organization may use the same key
 }
 
-// The order of the checks: the first check that fails determines the answer.
+// TestOrderAndTextsOfErrors checks that the first failing check determines the answer.
 func TestOrderAndTextsOfErrors(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -304,7 +305,7 @@ func TestOrderAndTextsOfErrors(t *testing.T) {
 	request(decisions, n.token, "{", "Content-Type", "text/plain").want(t, 400, "content type must be application/json")
 	request(decisions, n.token, "{", "Content-Encoding", "gzip").want(t, 400, "content encoding is not supported")
 	request(decisions, n.token, "{", "Content-Encoding", "identity").want(t, 400, "content encoding is not supported")
-	request(decisions, n.token, `{"subject":{},"subject":{}}`).want(t, 400, "invalid JSON: duplicate member") // before the schema
+	request(decisions, n.token, `{"subject":{},"subject":{}}`).want(t, 400, "invalid JSON: duplicate member") // duplicate members are found before the schema is checked
 	request(decisions, n.token, `{"protocol":"x402","idempotencyKey":"k"}`).want(t, 400, "subject is required")
 
 	request(decisions, n.token, good).want(t, 201, "")
@@ -316,8 +317,8 @@ func TestOrderAndTextsOfErrors(t *testing.T) {
 	request(decisions, n.token, strings.Replace(weaker("k2", ``), `"version":1`, `"version":2`, 1)).want(t, 409, "policy assertion does not match the active policy")
 	request(decisions, n.token, weaker("k2", `,"maxUsdPerTransaction":1.00000000000000000001`)).want(t, 409, "policy assertion weakens the active policy: maxUsdPerTransaction")
 
-	// Without a signing key a request is refused after all other checks, and nothing is written.
-	// Replays are still answered.
+	// Without a signing key, a valid request is refused and nothing is written. Repeated requests
+	// are still answered.
 	signer := s.app.Signer
 	s.app.Signer = nil
 	head := api.Total(t, s.app)
@@ -348,8 +349,8 @@ func TestOrderAndTextsOfErrors(t *testing.T) {
 	clean(t, s)
 }
 
-// Every strictness rule on the real endpoint: the listed code, the body {error} alone, no echo, and
-// the service works afterwards.
+// TestBadInputOnTheRealEndpoint checks every rule for input on a real endpoint: the code, a body
+// with only "error", no value of the caller in the answer, and that the service works afterwards.
 func TestBadInputOnTheRealEndpoint(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -407,7 +408,7 @@ func TestBadInputOnTheRealEndpoint(t *testing.T) {
 			t.Errorf("%s: the answer repeats the input: %s", name, a.body)
 		}
 	}
-	// These well-formed requests are judged, and none is allowed.
+	// These requests are well-formed and get a decision, but never allow.
 	for name, c := range map[string][2]string{
 		"userinfo":                 {host("user:canary@api.weather.example"), "x402.url.userinfo"},
 		"mixed-case EVM checksum":  {with("0x1f9840a85d5aF5", "0x1F9840a85d5aF5"), "x402.payto.invalid"},
@@ -429,7 +430,7 @@ func TestBadInputOnTheRealEndpoint(t *testing.T) {
 			t.Errorf("%s: %d %s", name, a.status, a.body)
 		}
 	}
-	// A look-alike is another host: it does not match, and the record has its A-label.
+	// A look-alike is another host: it does not match, and the record contains its A-label.
 	n.activate(t, `{"policyId":"default","allowedHosts":["api.weather.example"]}`)
 	if a := n.decide(t, strings.Replace(host("аpi.weather.example"), `"k"`, `"look-alike"`, 1)); !strings.Contains(a.body, "x402.host.not_allowed") || !strings.Contains(a.body, "xn--pi-6kc.weather.example") {
 		t.Errorf("look-alike: %s", a.body)
@@ -439,7 +440,7 @@ func TestBadInputOnTheRealEndpoint(t *testing.T) {
 			t.Errorf("%s: %s", same, a.body)
 		}
 	}
-	n.decide(t, decisionBody("k", weather)).want(t, 201, "") // no refusal has used the key up
+	n.decide(t, decisionBody("k", weather)).want(t, 201, "") // a refused request does not consume the key
 	clean(t, s)
 }
 
@@ -472,15 +473,15 @@ func TestHistory(t *testing.T) {
 		"": 25, "?limit=": 25, "?limit=ten": 25, "?limit=1.5": 25, "?limit=1e1": 25, "?limit=%zz": 25, "?limit=--1": 25, "?limit=0x10": 25, "?limit=%2B": 25,
 		"?limit=0": 1, "?limit=-1": 1, "?limit=-99999999999999999999999": 1, "?limit=1": 1, "?limit=100": 30, "?limit=101": 30,
 		"?limit=99999999999999999999999": 30, "?limit=7&limit=9": 7, "?other=1": 25, "?limit=0026": 26,
-		// A wrong cursor never returns the first page again.
+		// A wrong cursor must not return the first page again.
 		"?cursor=rubbish&limit=3": 0, "?cursor=YmVmb3JlOjA": 0, "?cursor=YmVmb3JlOi0x": 0, "?cursor=YmVmb3JlOjAwNw": 0, "?cursor=YmVmb3JlOjc=": 0,
 	} {
 		if p := get(query); len(p.Items) != want || p.Limit < 1 || p.Limit > 100 {
 			t.Errorf("%s: %d items, limit %d, want %d", query, len(p.Items), p.Limit, want)
 		}
 	}
-	// Parameters that were not understood are named, so that no reader takes all decisions for
-	// denied ones.
+	// The answer names parameters that were not understood, so that a reader does not take all
+	// decisions for denied ones.
 	for query, want := range map[string]string{
 		"": "", "?limit=3": "", "?decision=deny": "decision is not a parameter of this list and filters nothing",
 		"?limt=3":          "limt is not a parameter of this list and filters nothing, did you mean limit?",
@@ -517,7 +518,7 @@ func TestHistory(t *testing.T) {
 	if len(seen) != 30 || pages != 5 {
 		t.Errorf("%d decisions on %d pages", len(seen), pages)
 	}
-	// The same settlement under two decisions is an alert on both, in both directions.
+	// The same settlement under two decisions is reported for both.
 	for i := range 2 {
 		d := n.decide(t, decisionBody(fmt.Sprint("k", i), weather)).decision(t)
 		n.send(t, "/api/assurance/receipts", fmt.Sprintf(`{"decisionId":%q,"decisionRecordHash":%q,"bindingHash":%q,"protocol":"x402","outcome":"fulfilled","settlementId":"0xsame"}`,
@@ -532,15 +533,15 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// Without an active plan nothing is decided, and the evidence stays readable for 90 days. A
-// suspension ends both.
+// TestALapsedPlanKeepsItsEvidence checks that without an active plan no decision is made, but the
+// evidence can be read for 90 days. A suspension ends both.
 func TestALapsedPlanKeepsItsEvidence(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	n := newTenant(t, s, "team", "ada@example.com")
 	first := n.decide(t, decisionBody("k", weather))
 	d := first.decision(t)
-	// Another process makes the change, and this process must notice both directions.
+	// Another process makes the changes, and this process must notice them.
 	elsewhere := commands.New(&ground.Ground{Ledger: s.app.Ledger, Clock: s.app.Clock, Signer: s.app.Signer, Vault: s.app.Vault})
 	change := func(c organizations.OrganizationChange) {
 		t.Helper()
@@ -549,7 +550,7 @@ func TestALapsedPlanKeepsItsEvidence(t *testing.T) {
 		}
 	}
 	change(organizations.OrganizationChange{State: organizations.StateLapsed, Reason: "unpaid"})
-	n.decide(t, decisionBody("k", weather)).want(t, 403, "organization plan required") // a replay, too
+	n.decide(t, decisionBody("k", weather)).want(t, 403, "organization plan required") // repeated requests are refused, too
 	n.decide(t, decisionBody("k2", weather)).want(t, 403, "organization plan required")
 	n.send(t, "/api/assurance/receipts", "{}").want(t, 403, "organization plan required")
 	if a := n.send(t, "/api/assurance/history", ""); a.status != 200 || !strings.Contains(a.body, d.Record.DecisionID) {
@@ -569,7 +570,8 @@ func TestALapsedPlanKeepsItsEvidence(t *testing.T) {
 	clean(t, s)
 }
 
-// The header and the member are the same key, as on every endpoint.
+// TestIdempotencyKeyHeaderMustAgree checks that the header and the member must have the same
+// value, as on every endpoint.
 func TestIdempotencyKeyHeaderMustAgree(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

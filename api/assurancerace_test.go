@@ -11,7 +11,8 @@ import (
 	"github.com/countersign/countersign/policy/assurance"
 )
 
-// N equal requests at once: one 201, the rest 200, one body.
+// TestEqualRequestsAtOnce checks that of N equal concurrent requests one gets 201 and the others
+// 200, all with the same body.
 func TestEqualRequestsAtOnce(t *testing.T) {
 	t.Parallel()
 	db := api.Databases.New(t)
@@ -33,7 +34,7 @@ func TestEqualRequestsAtOnce(t *testing.T) {
 		for i := range 24 {
 			base := []string{one.URL, two.URL}[i%2]
 			body := decisionBody(key, weather)
-			if i%3 == 0 { // the same in JSON: other order and white space
+			if i%3 == 0 { // the same JSON in another order and with white space
 				body = strings.Replace(`{"intent":`+weather+`, "subject":{"purpose":"a forecast","agentId":"agent-7","runId":"run-1"}, "idempotencyKey":"KEY","protocol":"x402"}`, "KEY", key, 1)
 			}
 			done.Go(func() { post(base, body) })
@@ -47,8 +48,9 @@ func TestEqualRequestsAtOnce(t *testing.T) {
 	clean(t, one)
 }
 
-// One key with different contents at once: one request wins, the others are refused, and repeats of
-// the winner return the same bytes. The same holds for receipts.
+// TestDifferentRequestsUnderOneKeyAtOnce checks that of concurrent requests with one key and
+// different contents exactly one succeeds. The others are refused, and repeats of the first return
+// the same bytes. The same is checked for receipts.
 func TestDifferentRequestsUnderOneKeyAtOnce(t *testing.T) {
 	t.Parallel()
 	db := api.Databases.New(t)
@@ -101,7 +103,8 @@ func TestDifferentRequestsUnderOneKeyAtOnce(t *testing.T) {
 	clean(t, one)
 }
 
-// Activations under load: every decision uses the last activation before it.
+// TestDecisionsFollowThePolicyAtTheirPosition activates policies under load. Every decision must
+// use the last policy that was activated before it.
 func TestDecisionsFollowThePolicyAtTheirPosition(t *testing.T) {
 	t.Parallel()
 	db := api.Databases.New(t)
@@ -115,7 +118,7 @@ func TestDecisionsFollowThePolicyAtTheirPosition(t *testing.T) {
 			for i := range 15 {
 				a := n.sendTo(t, []string{one.URL, two.URL}[w%2], "/api/assurance/decisions", decisionBody(fmt.Sprint(w, "-", i), weather))
 				if a.status == 503 {
-					continue // five activations overtook it: told to retry
+					continue // five activations intervened, so the caller is told to retry
 				}
 				a.want(t, 201, "")
 				d := a.decision(t)
@@ -125,7 +128,7 @@ func TestDecisionsFollowThePolicyAtTheirPosition(t *testing.T) {
 			}
 		})
 	}
-	activated := map[int64]int64{} // version to sequence
+	activated := map[int64]int64{} // maps versions to sequence numbers
 	for i := range 8 {
 		v, err := one.app.DraftAndActivate(t.Context(), n.operator, []byte(fmt.Sprintf(`{"policyId":"default","maxUsdPerTransaction":%d}`, i%2)), "flip")
 		if err != nil {
@@ -140,7 +143,7 @@ func TestDecisionsFollowThePolicyAtTheirPosition(t *testing.T) {
 		if next := activated[p.Version+1]; p.ActivatedSequence >= d.Ledger.Sequence || next != 0 && next < d.Ledger.Sequence {
 			t.Errorf("sequence %d rests on version %d, activated at %d; the next at %d", d.Ledger.Sequence, p.Version, p.ActivatedSequence, next)
 		}
-		limit := (p.Version - 2) % 2 // the first version is the tenant's own
+		limit := (p.Version - 2) % 2 // the first version is the one that newTenant activated
 		if want := map[bool]string{true: "allow", false: "deny"}[p.Version == 1 || limit == 1]; d.Record.Decision != want {
 			t.Errorf("version %d decided %s", p.Version, d.Record.Decision)
 		}
@@ -148,8 +151,8 @@ func TestDecisionsFollowThePolicyAtTheirPosition(t *testing.T) {
 	clean(t, one)
 }
 
-// TestReplaysSurviveEverything holds that a replay has the same bytes after the policy, the signer
-// or the base URL has changed.
+// TestReplaysSurviveEverything checks that the answer to a repeated request has the same bytes
+// after the policy, the signing key or the base URL has changed.
 func TestReplaysSurviveEverything(t *testing.T) {
 	t.Parallel()
 	db := api.Databases.New(t)
@@ -173,7 +176,8 @@ func TestReplaysSurviveEverything(t *testing.T) {
 	clean(t, restarted)
 }
 
-// A node whose clock is behind never dates a record before the previous record.
+// TestTimesDoNotFallAcrossNodes checks that a node whose clock is behind does not date a record
+// before the previous record.
 func TestTimesDoNotFallAcrossNodes(t *testing.T) {
 	t.Parallel()
 	db := api.Databases.New(t)
@@ -181,7 +185,7 @@ func TestTimesDoNotFallAcrossNodes(t *testing.T) {
 	n := newTenant(t, ahead, "team", "ada@example.com")
 	behind.clock.Add(-time.Hour)
 	first := n.decide(t, decisionBody("k1", weather)).decision(t)
-	// The second request is from an agent that the node already knows, so it looks nothing up
+	// The second request is from an agent that the node already knows, so the node reads nothing
 	// before it appends.
 	for _, key := range []string{"k2", "k3"} {
 		a := n.sendTo(t, behind.URL, "/api/assurance/decisions", decisionBody(key, weather))

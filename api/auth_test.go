@@ -33,7 +33,7 @@ func (n *node) register() client {
 	return client{fmt.Sprint(m["client_id"]), fmt.Sprint(m["client_secret"])}
 }
 
-// form sends a form to an OAuth endpoint. The client authenticates in the body.
+// form sends a form to an OAuth endpoint. The body contains the client's credentials.
 func (n *node) form(path string, c client, fields url.Values, headers ...string) answer {
 	n.t.Helper()
 	sent := url.Values{}
@@ -53,7 +53,7 @@ func (n *node) token(c client, scope string) string {
 	return fmt.Sprint(a.members(n.t)["access_token"])
 }
 
-// signIn returns the session of a new sign-in as a Cookie header.
+// signIn signs in and returns the Cookie header of the session.
 func (n *node) signIn(email string) string {
 	n.t.Helper()
 	link, err := n.app.RequestSignIn(n.t.Context(), email, "")
@@ -73,7 +73,7 @@ func (n *node) claim(headers ...string) answer {
 	return n.send(http.MethodPost, "/api/auth/claim", "", headers...)
 }
 
-// oauthRefused fails the test unless the body is an OAuth error and nothing else.
+// oauthRefused fails the test unless the body is an OAuth error without other members.
 func (n *node) oauthRefused(a answer, status int, code string) {
 	n.t.Helper()
 	n.wants(a, status)
@@ -150,7 +150,8 @@ func basic(c client) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(url.QueryEscape(c.id)+":"+url.QueryEscape(c.secret)))
 }
 
-// A form or JSON, with Basic or in the body, gives the same token.
+// TestTokenIsAskedForInEachWay checks that forms and JSON, with Basic authorization or credentials
+// in the body, all return a token.
 func TestTokenIsAskedForInEachWay(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -306,8 +307,8 @@ func TestRevokeAndIntrospect(t *testing.T) {
 	}
 }
 
-// To claim an agent, a customer signs in and sends the session and the agent's token together. A
-// token that was issued earlier keeps its scopes.
+// TestClaimNeedsSessionAndToken checks that claiming an agent requires both the customer's session
+// and the agent's token. Tokens that were issued before keep their scopes.
 func TestClaimNeedsSessionAndToken(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -371,13 +372,13 @@ func TestClaimNeedsSessionAndToken(t *testing.T) {
 	}
 }
 
-// customerOperations are the operations that need a scope.
+// customerOperations lists the operations that require a scope.
 func customerOperations() []*op.Operation {
 	return slices.DeleteFunc(operations(), func(o *op.Operation) bool { return o.Access.Scope == "" })
 }
 
-// Each scope opens its own endpoints and no others. Every other valid credential is refused as
-// insufficient, and every invalid one gets 401.
+// TestScopeByEndpoint checks that each scope permits exactly its endpoints. Other valid
+// credentials are refused as insufficient, and invalid ones with 401.
 func TestScopeByEndpoint(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -409,7 +410,7 @@ func TestScopeByEndpoint(t *testing.T) {
 			t.Errorf("%s from another site: %v", o.ID, foreign)
 		}
 		for _, scope := range accounts.AgentScopes {
-			// If there is a credential in a header, the cookie is ignored.
+			// A cookie is ignored if a header contains a credential.
 			a := call("Authorization", "Bearer "+n.token(c, scope), "Cookie", cookie)
 			got := a.header.Get("WWW-Authenticate")
 			if want := credential.Challenge(n.url, "", "insufficient_scope", o.Access.Scope); scope != o.Access.Scope && (a.status != 403 || got != want) {
@@ -443,7 +444,7 @@ func TestScopeByEndpoint(t *testing.T) {
 	}
 }
 
-// example0 returns a path of the operation with a value for each brace.
+// pathOf returns the operation's path with a value for each variable.
 func pathOf(o *op.Operation) string {
 	path := o.Path
 	for _, name := range o.PathParameters() {
@@ -452,8 +453,9 @@ func pathOf(o *op.Operation) string {
 	return path
 }
 
-// An access token that is not ours is 401 wherever bearer tokens are taken, and
-// an organization's endpoints tell a good one from a bad one.
+// TestAccessTokensOfOthersAreRefusedEverywhere checks that every endpoint for bearer tokens
+// answers an access token of another issuer with 401, and that an organization's endpoints
+// distinguish valid tokens from invalid ones.
 func TestAccessTokensOfOthersAreRefusedEverywhere(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -540,7 +542,7 @@ func TestMetadataDocuments(t *testing.T) {
 		t.Error(diff)
 	}
 	resource["scopes_supported"] = []any{"catalog:read", "checkout:create"}
-	for _, d := range op.MCPPaths { // RFC 9728, section 3.3: the resource is the address that is used
+	for _, d := range op.MCPPaths { // RFC 9728, section 3.3: the resource must be the address that the client uses
 		resource["resource"] = n.url + d
 		if diff := cmp.Diff(resource, read("/.well-known/oauth-protected-resource"+d)); diff != "" {
 			t.Error(diff)
@@ -548,9 +550,9 @@ func TestMetadataDocuments(t *testing.T) {
 	}
 }
 
-// A token is requested with the address that it is used for: that of the service or of any of its
-// MCP endpoints. That address is its audience, and it is valid there only. A token for the whole
-// service is valid everywhere.
+// TestATokenForEachAddress checks that a token can be requested for the service or for one of its
+// MCP endpoints. That address is its audience, and other addresses refuse it. A token for the
+// service is valid at all of them.
 func TestATokenForEachAddress(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -606,7 +608,7 @@ func TestJWKSHoldsTheKeysOfTokens(t *testing.T) {
 	}
 	a.decode(t, &set)
 	seen, places := map[any]any{}, map[string]bool{}
-	for _, k := range set.Keys { // a key that signs records stands there once for each partition
+	for _, k := range set.Keys { // a key that signs records is listed once for each partition
 		place := fmt.Sprint(k["kid"], k["svc_partition"])
 		if k["kty"] != "OKP" || k["crv"] != "Ed25519" || k["use"] != "sig" || k["alg"] != "EdDSA" || k["d"] != nil || places[place] {
 			t.Errorf("%v", k)
@@ -648,8 +650,8 @@ func TestRegistrationsAndClaimsAreLimited(t *testing.T) {
 	}
 }
 
-// The first $1 of calls is free: an agent with credit pays with its token, sees
-// what is left, and is asked to pay otherwise when nothing is.
+// TestAgentPaysWithItsCredit checks that an agent with free credit pays with its token, can read
+// what is left, and is asked for another payment when nothing is left.
 func TestAgentPaysWithItsCredit(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -684,8 +686,8 @@ func TestAgentPaysWithItsCredit(t *testing.T) {
 	n.refused(n.send(http.MethodGet, status.path, "", bearer[2:]...), 401, "unauthorized", "")
 }
 
-// While the database is down nothing is registered, granted or claimed: the answer is 503. The same
-// request works afterwards.
+// TestDatabaseAwayFromTheOAuthEndpoints checks that without a database nothing is registered,
+// granted or claimed: the answer is 503. The same request works afterwards.
 func TestDatabaseAwayFromTheOAuthEndpoints(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -700,7 +702,7 @@ func TestDatabaseAwayFromTheOAuthEndpoints(t *testing.T) {
 	n.refused(claim(), 503, "-", "")
 	n.db.Back(t)
 	a := claim()
-	for range 10 { // the pool may still have connections from before the outage
+	for range 10 { // the pool may still contain connections from before the outage
 		if a.status == 503 {
 			a = claim()
 		}
@@ -711,8 +713,8 @@ func TestDatabaseAwayFromTheOAuthEndpoints(t *testing.T) {
 	}
 }
 
-// Each request of auth.md works as it is written there, with values from earlier answers in place
-// of its capital letters.
+// TestRequestsOfAuthMDWork checks that each request in auth.md works as written. Words in capitals
+// are replaced by values from earlier answers.
 func TestRequestsOfAuthMDWork(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -734,7 +736,7 @@ func TestRequestsOfAuthMDWork(t *testing.T) {
 	if len(blocks) != 7 {
 		t.Fatalf("%d requests", len(blocks))
 	}
-	blocks[3], blocks[4] = blocks[4], blocks[3] // a claim needs a token: step 3 says so
+	blocks[3], blocks[4] = blocks[4], blocks[3] // a claim needs a token, which step 3 returns
 	values := []string{"SESSION", n.signIn("ada@example.com")}
 	for _, block := range blocks {
 		text, _, _ := strings.Cut(block, "\n```")

@@ -23,7 +23,7 @@ const (
 // actionPaths are the endpoints that accept an action.
 var actionPaths = []string{quickPath, runPath, scorePath, triagePath}
 
-// badJSON has every kind of text that strict JSON refuses, with the canary at every place that a
+// badJSON lists every kind of text that strict JSON forbids, with the canary in every place that a
 // caller can fill.
 var badJSON = []struct{ name, body, code, path, text string }{
 	{"no body", ``, "invalid_json", "", "invalid JSON: the body is empty"},
@@ -68,7 +68,7 @@ var badJSON = []struct{ name, body, code, path, text string }{
 	{"1e999", `{"command":1e999}`, "invalid_json", "-", "invalid JSON: a number too large for a double"},
 }
 
-// badMembers has every kind of body that is JSON and does not have the contract's shape.
+// badMembers lists every kind of JSON body that violates the contract.
 var badMembers = []struct{ name, body, code, path string }{
 	{"a string", `"` + canary + `"`, "wrong_type", ""},
 	{"a list", `["` + canary + `"]`, "wrong_type", ""},
@@ -96,7 +96,7 @@ var badMembers = []struct{ name, body, code, path string }{
 	{"failClosedOnUnmatched a string", `{"command":"ls","failClosedOnUnmatched":"` + canary + `"}`, "wrong_type", "/failClosedOnUnmatched"},
 	{"failClosedOnUnmatched 1", `{"command":"ls","failClosedOnUnmatched":1}`, "wrong_type", "/failClosedOnUnmatched"},
 
-	// The first problem in document order is answered.
+	// The error is about the first problem in the text.
 	{"order: branch, command", `{"branch":"","command":""}`, "out_of_range", "/branch"},
 	{"order: command, branch", `{"command":"","branch":""}`, "out_of_range", "/command"},
 	{"order: repo, unknown", `{"command":"ls","repo":5,"` + canary + `":1}`, "wrong_type", "/repo"},
@@ -123,7 +123,7 @@ func TestStrictJSONAtEveryActionEndpoint(t *testing.T) {
 				}
 			}
 			for _, c := range badMembers {
-				// Often enough that an order which is drawn by lot would show.
+				// Repeat it, because a random order of the errors would differ at some point.
 				for range 5 {
 					a := n.post(path, key, c.body)
 					n.refused(a, 400, c.code, c.path)
@@ -139,8 +139,8 @@ func TestStrictJSONAtEveryActionEndpoint(t *testing.T) {
 	}
 }
 
-// A body that the published schema allows is answered. The schema says that a NUL is refused, in
-// every text of the quick gate.
+// TestTheSchemaKnowsNUL checks that a body that matches the published schema is answered. In every
+// text of the quick gate the schema refuses NUL.
 func TestTheSchemaKnowsNUL(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -163,8 +163,8 @@ func TestTheSchemaKnowsNUL(t *testing.T) {
 	}
 }
 
-// An escaped NUL in the address of the e-mail check is judged, over HTTP and over MCP; in
-// every other member, and in the e-mail address of a key, it is refused.
+// TestTheEmailCheckJudgesNUL checks that the e-mail check accepts an escaped NUL in the address,
+// over HTTP and MCP. In every other member, and in the e-mail address of a key, NUL is refused.
 func TestTheEmailCheckJudgesNUL(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -183,8 +183,8 @@ func TestTheEmailCheckJudgesNUL(t *testing.T) {
 	n.refused(n.post("/api/keys/free", "", `{"email":"a\u0000b@acme.io"}`), 400, "invalid_json", "")
 }
 
-// null for an optional member means that it is absent, at every endpoint and over MCP. null for a
-// required member means that it is missing.
+// TestNullIsAbsent checks, at every endpoint and over MCP, that null for an optional member means
+// absent, and null for a required member means missing.
 func TestNullIsAbsent(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -221,7 +221,7 @@ func TestNullIsAbsent(t *testing.T) {
 	}
 	const plainly = `{"protocol":"x402","idempotencyKey":"k","subject":{"runId":"r"},"intent":{"resourceUrl":"https://a.example/","method":"GET"}}`
 	first := decide(plainly, 201)
-	// An absent member is not hashed: the same decision is made again.
+	// Absent members are not hashed, so this request returns the same decision.
 	nulls := `{"protocol":"x402","idempotencyKey":"k","policy":null,"subject":{"runId":"r","agentId":null,"purpose":null},` +
 		`"intent":{"resourceUrl":"https://a.example/","method":"GET","payTo":null,"amountUsd":null,"serverId":null}}`
 	if again := decide(nulls, 200); again != first {
@@ -235,7 +235,8 @@ func TestNullIsAbsent(t *testing.T) {
 	}
 }
 
-// Members that only one of the services accepts are refused by the others.
+// TestMembersOfOtherServices checks that a service refuses members that only other services
+// accept.
 func TestMembersOfOtherServices(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -286,7 +287,7 @@ func TestOversizeIs413(t *testing.T) {
 			declared := n.post(path, key, exact+" ")
 			n.refused(declared, 413, "too_large", "")
 			n.refused(n.chunked(path, key, exact+" "), 413, "too_large", "")
-			n.wants(n.post(path, "", exact+" "), 503) // without a credential the body is not looked at
+			n.wants(n.post(path, "", exact+" "), 503) // without a credential the body is not read
 		})
 	}
 	n.wants(n.chunked(quickPath, key, exact), 200)
@@ -297,8 +298,8 @@ func TestOversizeIs413(t *testing.T) {
 	}
 }
 
-// A declared length over the limit is refused before the body is sent, and the
-// connection is closed.
+// TestDeclaredOversizeIsNotRead checks that a declared length above the limit is refused before
+// the body is sent, and that the connection is closed.
 func TestDeclaredOversizeIsNotRead(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -354,8 +355,9 @@ func TestContentTypeAndEncoding(t *testing.T) {
 	})
 }
 
-// The error for an unknown member names the object that contains it and, if its name is close to a
-// known one, the known name, over HTTP and over MCP in the same words.
+// TestUnknownMembersAreNamedByWhatWasMeant checks that the error for an unknown member names the
+// object that contains it and, if there is one, a known member with a similar name, in the same
+// words over HTTP and MCP.
 func TestUnknownMembersAreNamedByWhatWasMeant(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -403,7 +405,7 @@ func TestWrongMethodIs405WithAllow(t *testing.T) {
 				}
 				switch {
 				case method == "HEAD":
-				case strings.HasPrefix(path, statusPath): // as all its errors: exactly {error}
+				case strings.HasPrefix(path, statusPath): // all errors of this operation have only the member "error"
 					n.bare(a, 405, "method not allowed")
 				default:
 					n.refused(a, 405, "method_not_allowed", "")
@@ -440,7 +442,8 @@ func TestUnknownAndOddPathsAre404(t *testing.T) {
 	})
 }
 
-// What HTTP itself refuses is 400 and ends the connection.
+// TestBrokenHTTPIs400 checks that requests that are not valid HTTP get 400, and that the
+// connection ends.
 func TestBrokenHTTPIs400(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -469,7 +472,7 @@ func TestBrokenHTTPIs400(t *testing.T) {
 			n.discreet(a)
 		}
 	})
-	// RFC 9112, section 3.2.2: the absolute form of an address of ours is that address.
+	// RFC 9112, section 3.2.2: an absolute request target of this service is accepted.
 	for _, target := range []string{n.url, "HTTP://127.0.0.1", "http://127.0.0.1:1", "http://user@127.0.0.1"} {
 		if a := n.raw("GET " + target + "/api/health HTTP/1.1\r\nHost: x\r\n\r\n"); a.status != 200 || !strings.Contains(string(a.body), `"site":"`+n.url+`"`) {
 			t.Errorf("%s: %v", target, a)
@@ -484,7 +487,8 @@ func TestBrokenHTTPIs400(t *testing.T) {
 	}
 }
 
-// The time is linear in the body, for every content.
+// TestHostileBodiesAreAnsweredAtOnce checks that the time is linear in the size of the body,
+// whatever it contains.
 func TestHostileBodiesAreAnsweredAtOnce(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -534,8 +538,8 @@ func TestIdempotencyKeyHeader(t *testing.T) {
 	})
 }
 
-// Secrets in every place that a caller can fill are in no refusal and in no log. The harness
-// searches the log when the test ends.
+// TestCanariesAreNeitherEchoedNorLogged checks that secrets in every place that a caller can fill
+// appear in no error and no log. The harness searches the log at the end of the test.
 func TestCanariesAreNeitherEchoedNorLogged(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -559,8 +563,8 @@ func TestCanariesAreNeitherEchoedNorLogged(t *testing.T) {
 			}
 		}
 	}
-	// Valid calls with a canary in each member: the answer may contain the members that belong in
-	// it, the log may not.
+	// Valid calls with a canary in each member: the answer may contain members that belong to it,
+	// but the log may not.
 	var members strings.Builder
 	for _, name := range []string{"repo", "cwd", "branch", "actor", "intent", "diffStat", "environment", "target", "commit", "diffHash"} {
 		fmt.Fprintf(&members, `,"%s":"%s"`, name, canary)

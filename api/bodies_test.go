@@ -14,8 +14,8 @@ import (
 	"github.com/countersign/countersign/api/request"
 )
 
-// halfSent begins a request and never finishes its body. With Expect the server says when it begins
-// to read; without it the test cannot know.
+// halfSent is a request whose body is never completed. With the header Expect, the server reports
+// when it starts to read the body; without it, the test cannot find out.
 type halfSent struct {
 	net.Conn
 	reader *bufio.Reader
@@ -28,14 +28,14 @@ func (n *node) halfSend(head string) halfSent {
 		n.t.Fatal(err)
 	}
 	n.t.Cleanup(func() { conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(time.Minute)) // no test hangs for ever
+	_ = conn.SetDeadline(time.Now().Add(time.Minute)) // no test may hang forever
 	if _, err := io.WriteString(conn, head); err != nil {
 		n.t.Fatal(err)
 	}
 	return halfSent{conn, bufio.NewReader(conn)}
 }
 
-// isRead waits until the service has begun to read the body.
+// isRead waits until the service has started to read the body.
 func (h halfSent) isRead(t *testing.T) {
 	t.Helper()
 	line, err := h.reader.ReadString('\n')
@@ -50,7 +50,7 @@ func (h halfSent) isRead(t *testing.T) {
 	}
 }
 
-// answer waits for the end of the request.
+// answer waits for the answer.
 func (h halfSent) answer(t *testing.T) answer {
 	t.Helper()
 	resp, err := http.ReadResponse(h.reader, &http.Request{Method: http.MethodPost})
@@ -71,7 +71,7 @@ func head(path, more string) string {
 
 func TestHalfSentBodiesTakeNothingDown(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, setup{machineClock: true}) // without it, it is not ready
+	n := startNode(t, setup{machineClock: true}) // with the other clock the node would not be ready
 	key := n.issueKey()
 	for _, path := range []string{"/api/verify", "/api/keys/free", "/mcp", "/sign-in"} {
 		t.Run(path, func(t *testing.T) {
@@ -90,7 +90,8 @@ func TestHalfSentBodiesTakeNothingDown(t *testing.T) {
 	}
 }
 
-// If no handler reads a body, net/http itself waits for it before it sends the answer.
+// TestUnreadBodiesTakeNothingDown checks bodies that no handler reads. net/http itself waits for
+// them before it sends the answer.
 func TestUnreadBodiesTakeNothingDown(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -115,8 +116,8 @@ func TestABodyHasToComeAtAMinimumRate(t *testing.T) {
 	}
 }
 
-// TestWhoWasCutOffWaits holds that a client that was cut off waits for its answer and cannot open
-// another body meanwhile, and that a client that sends its body in one piece does not wait.
+// TestWhoWasCutOffWaits checks that a client whose body was cut off waits for its answer, so that
+// it cannot open another body in the meantime. A client that sends its body at once does not wait.
 func TestWhoWasCutOffWaits(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -127,20 +128,20 @@ func TestWhoWasCutOffWaits(t *testing.T) {
 	var open []halfSent
 	for i := range 3 {
 		if i == 2 {
-			<-waits // the first, which the second put out: it has the one place
+			<-waits // the first body was cut off by the second, and takes the only waiting slot
 		}
 		h := n.halfSend(request)
 		h.isRead(t)
 		open = append(open, h)
 	}
-	n.refused(open[1].answer(t), http.StatusServiceUnavailable, "temporarily_unavailable", "") // one waits, and no more may
+	n.refused(open[1].answer(t), http.StatusServiceUnavailable, "temporarily_unavailable", "") // one answer waits already, so this one is sent at once
 	n.issueKey()
 	close(over)
 	n.refused(open[0].answer(t), http.StatusServiceUnavailable, "temporarily_unavailable", "")
 }
 
-// The oldest unfinished body is cut off to make room, so that a body in one piece always gets
-// through.
+// TestTheOldestUnfinishedBodyOfAnAddressMakesRoom checks that the oldest unfinished body is cut
+// off, so that a body that arrives at once always succeeds.
 func TestTheOldestUnfinishedBodyOfAnAddressMakesRoom(t *testing.T) {
 	t.Parallel()
 	for _, most := range []request.BodyLimits{
@@ -163,7 +164,7 @@ func TestTheOldestUnfinishedBodyOfAnAddressMakesRoom(t *testing.T) {
 				t.Errorf("nothing says when to come back: %v", a)
 			}
 		}
-		n.issueKey() // the third makes room for this one
+		n.issueKey() // the third body is cut off for this request
 		n.refused(open[2].answer(t), http.StatusServiceUnavailable, "temporarily_unavailable", "")
 		body := fmt.Sprintf(`{"email":"late@example.com"%s}`, strings.Repeat(" ", 2000-28))
 		if _, err := io.WriteString(open[4], body[4:]); err != nil {
@@ -175,8 +176,9 @@ func TestTheOldestUnfinishedBodyOfAnAddressMakesRoom(t *testing.T) {
 	}
 }
 
-// All bodies in memory share one bound. A request that does not fit is told to try again, and the
-// oldest unfinished body is cut off to make room. A request that is over takes no room.
+// TestBodiesShareTheirRoom checks the limit on the size of all bodies together. A request that
+// does not fit is told to retry, and the oldest unfinished body is cut off. A finished request
+// takes no room.
 func TestBodiesShareTheirRoom(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

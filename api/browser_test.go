@@ -20,15 +20,16 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// window is a real browser in headless mode.
+// window is a real browser without a visible window.
 type window struct {
 	t    *testing.T
 	ctx  context.Context
 	site *site
 }
 
-// openWindow starts a browser if REQUIRE_BROWSER is set, as .ci/console/run does. A browser takes a
-// quarter of the time of this package's tests, and not every machine has one.
+// openWindow starts a browser if REQUIRE_BROWSER is set, as .ci/console/run does. Otherwise it
+// skips the test, because these tests take a quarter of the package's time and not every machine
+// has a browser.
 func (s *site) openWindow(t *testing.T) *window {
 	t.Helper()
 	if os.Getenv("REQUIRE_BROWSER") == "" {
@@ -49,8 +50,8 @@ func (s *site) openWindow(t *testing.T) *window {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The browser's child processes still write for a moment after it has ended, and t.TempDir
-	// would fail the test for that.
+	// The browser's child processes may still write for a moment, so t.TempDir could fail the
+	// test.
 	t.Cleanup(func() { _ = os.RemoveAll(profile) })
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,
 		chromedp.Flag("disable-dev-shm-usage", true), chromedp.UserDataDir(profile), chromedp.WSURLReadTimeout(time.Minute),
@@ -66,7 +67,7 @@ func (s *site) openWindow(t *testing.T) *window {
 	return w
 }
 
-// do runs steps, and fails the test at the first one that fails.
+// do runs steps, and fails the test if one fails.
 func (w *window) do(steps ...chromedp.Action) {
 	w.t.Helper()
 	if err := chromedp.Run(w.ctx, steps...); err != nil {
@@ -82,7 +83,7 @@ func (w *window) open(path string) {
 	w.do(chromedp.Navigate(w.site.URL+path), chromedp.WaitReady("main", chromedp.ByQuery))
 }
 
-// as takes over the session of a browser without a window.
+// as copies the session of a browser without a window.
 func (w *window) as(b *browser) {
 	w.t.Helper()
 	home, err := url.Parse(w.site.URL)
@@ -94,8 +95,8 @@ func (w *window) as(b *browser) {
 	}
 }
 
-// see waits until the page contains a text, as long as the window is open. During a navigation the
-// browser may have no page to ask.
+// see waits until the page contains a text. It waits as long as the window is open. During a
+// navigation there may be no page to read.
 func (w *window) see(text string) {
 	w.t.Helper()
 	var shown string
@@ -104,12 +105,13 @@ func (w *window) see(text string) {
 		if err == nil && strings.Contains(shown, text) {
 			return
 		}
-		_ = chromedp.Run(w.ctx, chromedp.Sleep(50*time.Millisecond)) // a page takes its time; there is no event for "another text"
+		_ = chromedp.Run(w.ctx, chromedp.Sleep(50*time.Millisecond)) // poll, because there is no event for a changed text
 	}
 	w.t.Fatalf("the page lacks %q:\n%s", text, shown)
 }
 
-// failures collects the errors in the browser's console from now on.
+// failures starts to collect the errors in the browser's console. The returned function lists
+// them.
 func (w *window) failures() func() []string {
 	var mu sync.Mutex
 	var said []string
@@ -128,20 +130,20 @@ func (w *window) failures() func() []string {
 	}
 }
 
-// press clicks the button or link that has a text.
+// press clicks the button or link with this text.
 func (w *window) press(text string) {
 	w.t.Helper()
 	w.do(chromedp.Click(fmt.Sprintf(`//main//*[self::a or self::button or self::summary][contains(normalize-space(.), %q)]`, text), chromedp.BySearch))
 }
 
-// fill writes into the field with a name.
+// fill writes a text into the field with this name.
 func (w *window) fill(name, text string) {
 	w.t.Helper()
 	w.do(chromedp.SetValue(fmt.Sprintf(`main [name=%q]:not([type=hidden])`, name), text, chromedp.ByQuery))
 }
 
-// shoot saves screenshots of a page in each width and color scheme, if SCREENSHOTS names a folder
-// for them.
+// shoot saves screenshots of a page in each width and color scheme to the folder SCREENSHOTS, if
+// it is set.
 func (w *window) shoot(name string) {
 	w.t.Helper()
 	folder := os.Getenv("SCREENSHOTS")
@@ -163,7 +165,7 @@ func (w *window) shoot(name string) {
 	w.do(chromedp.EmulateViewport(1280, 900))
 }
 
-// fits fails if a page is wider than a phone's screen.
+// fits fails the test if a page is wider than the screen of a phone.
 func (w *window) fits(path string) {
 	w.t.Helper()
 	w.do(chromedp.EmulateViewport(360, 800))
@@ -172,7 +174,7 @@ func (w *window) fits(path string) {
 	w.do(chromedp.EmulateViewport(1280, 900))
 }
 
-// within fails if the visible content is wider than the window.
+// within fails the test if the visible content is wider than the window.
 func (w *window) within(what string, window int) {
 	w.t.Helper()
 	var width int

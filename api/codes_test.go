@@ -15,11 +15,11 @@ import (
 	"github.com/countersign/countersign/api/contract"
 )
 
-// ofOAuth are codes of RFC 6749, 7591 and 8707, which only bodies in the form of OAuth contain.
+// ofOAuth lists codes of RFC 6749, 7591 and 8707, which only OAuth errors contain.
 var ofOAuth = map[string]bool{"invalid_scope": true, "invalid_target": true, "invalid_client_metadata": true, "unsupported_grant_type": true, "unsupported_response_type": true}
 
-// Every code in a refusal of the service has a page at the address in docUrl. The codes are read
-// from the source.
+// TestEveryCodeInTheSourceHasAPage checks that every error code has a page at the address in
+// docUrl. It reads the codes from the source.
 func TestEveryCodeInTheSourceHasAPage(t *testing.T) {
 	t.Parallel()
 	found := codesOf(t, "../policy", "../commands", ".")
@@ -33,13 +33,12 @@ func TestEveryCodeInTheSourceHasAPage(t *testing.T) {
 	}
 }
 
-// codesOf returns the codes of refusals in the files below some folders, each with one place where
-// it is used.
+// codesOf returns the error codes in the source files of some folders, each with one place of use.
 func codesOf(t *testing.T, folders ...string) map[string]string {
 	t.Helper()
 	set := token.NewFileSet()
 	var files []*ast.File
-	named := map[string][]string{} // the values of constants, by name
+	named := map[string][]string{} // values of constants, by name
 	for _, folder := range folders {
 		err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
@@ -74,7 +73,7 @@ func codesOf(t *testing.T, folders ...string) map[string]string {
 		}
 		name := identifier(e)
 		if !strings.HasPrefix(strings.ToLower(name), "code") && !strings.HasPrefix(name, "Status") || name == "Status" {
-			return // a code that is only passed on
+			return // the code is an argument, not a constant
 		}
 		for _, text := range named[name] {
 			found[text] = at
@@ -119,7 +118,8 @@ func literal(e ast.Expr) (text string, is bool) {
 	return text, err == nil
 }
 
-// The answer links the page of its code, also if the body is no strict JSON.
+// TestAnAnswerLeadsToThePageOfItsCode checks that an error links to the page of its code, even if
+// the body is not strict JSON.
 func TestAnAnswerLeadsToThePageOfItsCode(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -139,8 +139,8 @@ func TestAnAnswerLeadsToThePageOfItsCode(t *testing.T) {
 	}
 }
 
-// Error bodies are exactly {error} under /api/assurance/ and for the workflow status, as the page
-// of errors says, and nowhere else.
+// TestBareErrorsAreWhereThePageSaysSo checks that error bodies have only the member "error" under
+// /api/assurance/ and for the workflow status, as the page about errors says, and nowhere else.
 func TestBareErrorsAreWhereThePageSaysSo(t *testing.T) {
 	t.Parallel()
 	for _, o := range operations() {
@@ -151,8 +151,8 @@ func TestBareErrorsAreWhereThePageSaysSo(t *testing.T) {
 	}
 }
 
-// A body with the published shape is refused only for a reason that its operation names, also if a
-// member is any object, or a number of any size.
+// TestRefusalsOfValidBodiesAreNamed checks that a body with the published shape is refused only
+// for a reason that its operation lists, even if a member is any object or a number of any size.
 func TestRefusalsOfValidBodiesAreNamed(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

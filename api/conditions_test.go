@@ -16,15 +16,15 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// published compiles the schema of a request as it is published.
+// published compiles the published schema of a request.
 func (n *node) published(d openAPIDocument, o *op.Operation) *jsonschema.Schema {
 	n.t.Helper()
 	return d.schema(n.t, "paths", o.Path, strings.ToLower(o.Method), "requestBody", "content", "application/json", "schema")
 }
 
-// A body that has the published shape is refused only for a reason that its description names. A
-// body without that shape is refused. Bodies are random: an example, in which members are removed,
-// set to null, or added from the schema.
+// TestConditionsAreThoseOfTheService checks that a body is refused if and only if it violates the
+// published schema, except for reasons that the description lists. The bodies are random: an
+// example with members removed, set to null, or added from the schema.
 func TestConditionsAreThoseOfTheService(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -63,12 +63,12 @@ func TestConditionsAreThoseOfTheService(t *testing.T) {
 }
 
 // change makes a few random changes to an object: it removes a member, sets one to null, or adds
-// one of the schema.
+// one from the schema.
 func change(t *rapid.T, at string, value, schema map[string]any) {
 	properties, _ := schema["properties"].(map[string]any)
 	names := sortedKeys(properties)
 	if len(names) == 0 {
-		return // any object
+		return // the schema accepts any object
 	}
 	for i := range rapid.IntRange(0, 3).Draw(t, at+"changes") {
 		name := rapid.SampledFrom(names).Draw(t, fmt.Sprint(at, "name", i))
@@ -98,7 +98,7 @@ func objectIn(schema any) map[string]any {
 	return m
 }
 
-// drawn returns a random value that a schema describes.
+// drawn returns a random value that matches a schema.
 func drawn(t *rapid.T, at string, schema any) any {
 	m, _ := schema.(map[string]any)
 	if alternatives := asList(m["anyOf"]); len(alternatives) > 0 {

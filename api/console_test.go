@@ -11,8 +11,9 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// TestSelectedReviewsAreRejectedTogether holds that each selected decision gets its own signed
-// verdict with the reason, and that the next page says what was not recorded and why.
+// TestSelectedReviewsAreRejectedTogether checks that each selected decision gets its own signed
+// verdict with the reason, and that the next page lists the verdicts that were not recorded, and
+// why.
 func TestSelectedReviewsAreRejectedTogether(t *testing.T) {
 	t.Parallel()
 	s, c := reviewing(t)
@@ -35,8 +36,8 @@ func TestSelectedReviewsAreRejectedTogether(t *testing.T) {
 	clean(t, s)
 }
 
-// TestEveryChangeIsConfirmedOnce holds that the page after a form says what was changed, and that
-// a reload does not say it again.
+// TestEveryChangeIsConfirmedOnce checks that the page after a form states what was changed, and
+// that a reload does not repeat it.
 func TestEveryChangeIsConfirmedOnce(t *testing.T) {
 	t.Parallel()
 	s, c := reviewing(t)
@@ -65,9 +66,9 @@ func TestEveryChangeIsConfirmedOnce(t *testing.T) {
 	clean(t, s)
 }
 
-// TestWalkReviewOnAPhone holds that a phone of 360 by 740 pixels shows action, target, amount and
-// reason above the buttons, that the buttons are on the screen from the start, and that two taps give
-// the verdict.
+// TestWalkReviewOnAPhone checks that a phone of 360 by 740 pixels shows action, target, amount and
+// reason above the buttons, that the buttons are visible without scrolling, and that two taps give
+// a verdict.
 func TestWalkReviewOnAPhone(t *testing.T) {
 	t.Parallel()
 	s, c := reviewing(t)
@@ -89,8 +90,8 @@ func TestWalkReviewOnAPhone(t *testing.T) {
 	clean(t, s)
 }
 
-// TestWalkReviewsWithKeys holds that j, k, x, r and ? work on the list, that a and r lead to the
-// reason and then to the button, and that no letter gives a verdict by itself.
+// TestWalkReviewsWithKeys checks that j, k, x, r and ? work on the list, that a and r move the
+// focus to the reason and then to the button, and that no key alone gives a verdict.
 func TestWalkReviewsWithKeys(t *testing.T) {
 	t.Parallel()
 	s, c := reviewing(t)
@@ -100,7 +101,7 @@ func TestWalkReviewsWithKeys(t *testing.T) {
 	w.as(c.people["admin"])
 	open := func(path string) {
 		w.open(path)
-		w.do(chromedp.Poll(`document.readyState === "complete"`, nil)) // the script has run
+		w.do(chromedp.Poll(`document.readyState === "complete"`, nil)) // wait until the script has run
 	}
 	open("/reviews")
 	focused := func(want string) {
@@ -118,7 +119,7 @@ func TestWalkReviewsWithKeys(t *testing.T) {
 	w.do(chromedp.WaitVisible(`input[value="`+first+`"]:checked`, chromedp.ByQuery), chromedp.KeyEvent("?"))
 	w.see("previous row or review")
 	w.do(chromedp.KeyEvent(kb.Escape), chromedp.KeyEvent("r"))
-	focused("reason ") // the test's browser writes the letter into the field; a person's does not
+	focused("reason ") // the browser of the test types the letter into the field; a real keyboard does not
 	open("/reviews/" + first)
 	w.do(chromedp.KeyEvent("a"))
 	focused("ready It is expected work")
@@ -131,7 +132,7 @@ func TestWalkReviewsWithKeys(t *testing.T) {
 	clean(t, s)
 }
 
-// TestWalkOneScreenOfDecisions holds that a screen of 1440 by 900 pixels shows 25 decisions.
+// TestWalkOneScreenOfDecisions checks that a screen of 1440 by 900 pixels shows 25 decisions.
 func TestWalkOneScreenOfDecisions(t *testing.T) {
 	t.Parallel()
 	s, c := reviewing(t)
@@ -150,8 +151,8 @@ func TestWalkOneScreenOfDecisions(t *testing.T) {
 	t.Logf("console: 25 decisions end at %.0f of 900 pixels", end)
 }
 
-// TestWalkPrint holds that paper shows exact times with their zone, whole ids and hashes and the
-// organization, and no control.
+// TestWalkPrint checks that a printed page has exact times with their zone, complete ids and
+// hashes, and the organization, but no controls.
 func TestWalkPrint(t *testing.T) {
 	t.Parallel()
 	s, c := reviewing(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/countersign/countersign/commands/organizations"
 )
 
-// TestNoLinkOfTheConsoleIsRefused holds for every role that each link on each page that the role
-// can reach works, and that the header links the pages that the role may open.
+// TestNoLinkOfTheConsoleIsRefused checks for every role that each link on each page that it can
+// reach works, and that the header links to the pages that the role may open.
 func TestNoLinkOfTheConsoleIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -45,8 +45,8 @@ var (
 	consolePattern = regexp.MustCompile(`^/(overview|spend|agents|activity|reviews|decisions|policies|members|keys|ledger|guard|webhooks|account)\b`)
 )
 
-// crawl follows the links of the console from a page on. It returns each address with the first
-// page that links it.
+// crawl follows the links of the console, starting at a page. It returns each address with the
+// first page that links to it.
 func (b *browser) crawl(from string) (found map[string]string) {
 	b.t.Helper()
 	found = map[string]string{from: "the address line"}
@@ -66,8 +66,9 @@ func (b *browser) crawl(from string) (found map[string]string) {
 	return found
 }
 
-// TestADeveloperReadsThatItIsOnlyTheirs holds that filtered lists say that they are filtered, that
-// no page claims that there is nothing, and that no page shows a person's id instead of a name.
+// TestADeveloperReadsThatItIsOnlyTheirs checks that filtered lists say that they are filtered,
+// that no page claims that there is nothing, and that no page shows a person's id instead of a
+// name.
 func TestADeveloperReadsThatItIsOnlyTheirs(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -86,7 +87,7 @@ func TestADeveloperReadsThatItIsOnlyTheirs(t *testing.T) {
 		}
 	}
 	dev.want(dev.get("/overview"), 200, "An owner or admin issues a token for the agent.")
-	// The preview counts all decisions, and links only the reader's own ones.
+	// The preview counts all decisions, but links only to the developer's own ones.
 	stop := url.Values{"do": {"check"}, "policy": {`{"policyId":"default","allowedMcpServers":[]}`}}
 	dev.want(dev.form("/policies/new", stop), 200, "would change.")
 	dev.want(dev.form("/policies/new", stop), 200, ", not yours,")
@@ -100,7 +101,7 @@ func TestADeveloperReadsThatItIsOnlyTheirs(t *testing.T) {
 	for _, path := range []string{"/policies", "/policies/3"} {
 		got := dev.get(path)
 		dev.want(got, 200, "by another member")
-		if strings.Contains(ofPerson.ReplaceAllString(got.body, ""), "cus_") { // forms say whose they are
+		if strings.Contains(ofPerson.ReplaceAllString(got.body, ""), "cus_") { // hidden fields of forms may contain the id
 			t.Errorf("%s calls somebody by an id", path)
 		}
 	}

@@ -22,29 +22,29 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// contractWalk checks a running service against its own OpenAPI document, with random requests that
-// are generated from the document.
+// contractWalk checks a running service against its own OpenAPI document, with random requests
+// that are generated from the document.
 type contractWalk struct {
 	*node
 	t        *testing.T
 	d        openAPIDocument
 	draw     *rand.Rand
 	compiled map[string]*jsonschema.Schema
-	seen     map[string]int  // requests by operation, credential kind and status, for the report
-	told     map[string]bool // each kind of fault is told once
-	ids      []string        // that name something
+	seen     map[string]int  // number of requests by operation, kind of credential and status, for the report
+	told     map[string]bool // kinds of faults that were reported already; each is reported once
+	ids      []string        // ids that exist
 	cookie   string
-	org      string // whose owner has signed in
+	org      string // organization whose owner has signed in
 	claimed  client
 	nonce    int
-	linked   map[string]bool // pages of rules that answers linked
+	linked   map[string]bool // pages of rules to which answers linked
 }
 
-// TestTheContractHolds draws requests for every operation, with every kind of
-// credential: no 5xx but a documented 503, no status or media type that is not
-// documented, no answer against its schema, no valid body refused but for a reason
-// that is named, no invalid one accepted. CONTRACT_DRAWS=200 is the long form: so
-// many draws for each operation and credential.
+// TestTheContractHolds sends random requests to every operation, with every kind of credential. It
+// fails for a status of 5xx other than a documented 503, for an undocumented status or media type,
+// for an answer that violates its schema, for a valid body that is refused without a listed
+// reason, and for an invalid body that is accepted. CONTRACT_DRAWS=200 sends 200 requests for each
+// operation and credential.
 func TestTheContractHolds(t *testing.T) {
 	t.Parallel()
 	draws := 2
@@ -80,7 +80,7 @@ func TestTheContractHolds(t *testing.T) {
 	t.Logf("%d requests to %d operations, %d statuses of them", total, len(c.d.operations()), len(c.seen))
 }
 
-// begin makes what the drawn requests are about: an organization with a policy, an owner who has
+// begin creates what the random requests refer to: an organization with a policy, an owner who has
 // signed in, an agent that a customer has claimed, a key, and a decision.
 func (c *contractWalk) begin() {
 	ctx := c.t.Context()
@@ -121,14 +121,14 @@ func (c *contractWalk) orgToken() string {
 	return issued.Token
 }
 
-// credentialKind is one kind of credential, with the headers that it adds to a request for an
-// operation.
+// credentialKind is one kind of credential, with the headers that it adds to a request.
 type credentialKind struct {
 	name    string
 	headers func(o described) []string
 }
 
-// credentials are renewed now and then, because a drawn request may end them.
+// credentials returns the kinds of credentials. They are created again at each call, because a
+// random request may have revoked them.
 func (c *contractWalk) credentials() []credentialKind {
 	key, token, agent, wild := c.issueKey(), "", "", ""
 	lazily := func(made *string, make func() string) string {
@@ -169,7 +169,8 @@ func (c *contractWalk) credentials() []credentialKind {
 	}
 }
 
-// session is the owner's session. It is renewed if a random request has ended it.
+// session returns the owner's session. It signs in again if a random request has ended the
+// session.
 func (c *contractWalk) session() string {
 	if c.get2("/api/auth/session", "Cookie", c.cookie).status != http.StatusOK {
 		members, err := c.app.Operator(c.t.Context(), c.org)
@@ -189,12 +190,12 @@ func (c *contractWalk) get2(path string, headers ...string) answer {
 	return c.send(http.MethodGet, path, "", headers...)
 }
 
-// request is a random request.
+// drawnRequest is a random request.
 type drawnRequest struct {
 	path, body string
 	headers    []string
-	valid      bool // the body has the published shape, or there is none and none is taken
-	plain      bool // and everything else is as documented
+	valid      bool // the body matches the published schema, or the operation takes no body and there is none
+	plain      bool // valid, and headers and path are as documented, too
 }
 
 // try sends a random request and checks its answer against the document.
@@ -227,7 +228,7 @@ func (c *contractWalk) try(o described, kind credentialKind) {
 	}
 }
 
-// docPaths are the pages of rules that answers link.
+// docPaths matches links to pages of rules.
 var docPaths = regexp.MustCompile(`"docPath":"([^"]*)"`)
 
 // fault reports a fault once for each operation and kind.
@@ -240,7 +241,7 @@ func (c *contractWalk) fault(o described, kind, format string, args ...any) {
 	}
 }
 
-// mayRefuse reports whether a refusal has a reason that the operation names.
+// mayRefuse reports whether the operation lists the reason of a refusal.
 func (c *contractWalk) mayRefuse(o described, a answer) bool {
 	endpoint := c.server.table.Find(fmt.Sprint(o.operation["operationId"]))
 	said := a.members(c.t)
@@ -248,13 +249,13 @@ func (c *contractWalk) mayRefuse(o described, a answer) bool {
 	if endpoint.OAuth != "" {
 		code, _ = said["error"].(string)
 	}
-	if endpoint.BareErrors { // they name no code
+	if endpoint.BareErrors { // bare errors contain no code
 		return len(endpoint.Refuses) > 0
 	}
 	return slices.Contains(endpoint.Refuses, code)
 }
 
-// against says how an answer differs from the document.
+// against describes how an answer differs from the document. It returns "" if it matches.
 func (c *contractWalk) against(o described, a answer) string {
 	responses, _ := o.operation["responses"].(map[string]any)
 	status := strconv.Itoa(a.status)
@@ -283,7 +284,7 @@ func (c *contractWalk) against(o described, a answer) string {
 	return ""
 }
 
-// schema compiles the schema at a pointer, once.
+// schema returns the compiled schema at a pointer. Each is compiled once.
 func (c *contractWalk) schema(parts ...string) *jsonschema.Schema {
 	at := strings.Join(parts, "\n")
 	if c.compiled[at] == nil {
@@ -311,7 +312,7 @@ func (c *contractWalk) drawRequest(o described) drawnRequest {
 	}
 	if c.draw.IntN(12) == 0 {
 		r.headers = append(r.headers, "Idempotency-Key", fmt.Sprint("k", c.draw.IntN(3)))
-		r.plain = false // the same key with other content, or where none is taken
+		r.plain = false // the same key may have been used with another body, or the operation takes none
 	}
 	body, has := o.operation["requestBody"].(map[string]any)
 	if !has {
@@ -321,7 +322,7 @@ func (c *contractWalk) drawRequest(o described) drawnRequest {
 	return r
 }
 
-// drawPath fills the braces of a path, mostly with ids that exist.
+// drawPath fills the variables of a path, mostly with existing ids.
 func (c *contractWalk) drawPath(path string) string {
 	for {
 		open := strings.IndexByte(path, '{')
@@ -333,8 +334,7 @@ func (c *contractWalk) drawPath(path string) string {
 	}
 }
 
-// drawBody returns a random body: the example, one that the schema describes, a changed one, or
-// nonsense.
+// drawBody returns a random body: the example, one from the schema, a changed one, or nonsense.
 func (c *contractWalk) drawBody(o described, body map[string]any, r *drawnRequest) {
 	content, _ := body["content"].(map[string]any)
 	described, _ := content["application/json"].(map[string]any)
@@ -346,7 +346,7 @@ func (c *contractWalk) drawBody(o described, body map[string]any, r *drawnReques
 		value = described["example"]
 	case how < 8:
 		value = c.value(described["schema"], 0)
-		if example, is := described["example"].(map[string]any); is && how < 6 { // between the two
+		if example, is := described["example"].(map[string]any); is && how < 6 { // the example with some members from the schema
 			mixed := maps.Clone(example)
 			drawn, _ := value.(map[string]any)
 			for _, name := range sortedKeys(drawn) {
@@ -381,8 +381,8 @@ func (c *contractWalk) drawBody(o described, body map[string]any, r *drawnReques
 	r.plain = r.plain && r.valid
 }
 
-// value returns a random value for a schema, as far as types, enumerations, our patterns and
-// members go. It does not try to satisfy conditions.
+// value returns a random value that matches the types, enumerations, patterns and members of a
+// schema. It ignores conditions.
 func (c *contractWalk) value(schema any, depth int) any {
 	m, _ := schema.(map[string]any)
 	if ref, is := m["$ref"].(string); is {
@@ -438,7 +438,7 @@ func (c *contractWalk) number(m map[string]any) any {
 	return edge
 }
 
-// texts are of many kinds. A schema refuses those it does not allow.
+// texts are random texts of many kinds. Some schemas refuse some of them.
 var texts = []string{"a", "ls -la", "rm -rf /", "https://example.com/x", "0", "1.5", "2026-01-02", "2026-01-02T03:04:05Z", "ada@example.com", "base",
 	"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984", strings.Repeat("a", 64), "中文", "tab\there", "\u202e", "a\u0000b", "svck_x", "eip155:84532", "GET", ""}
 

@@ -31,8 +31,8 @@ func (n *tenant) report(t testing.TB, d decided, protocol, outcome string) {
 	}
 }
 
-// TestAReviewSaysWhatAPersonNeeds holds that a review shows who asks, the exact action, the reasons
-// and earlier decisions, and that the next review follows.
+// TestAReviewSaysWhatAPersonNeeds checks that a review shows who requested it, the exact action,
+// the reasons and earlier decisions, and that the next review follows.
 func TestAReviewSaysWhatAPersonNeeds(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -58,14 +58,14 @@ func TestAReviewSaysWhatAPersonNeeds(t *testing.T) {
 	clean(t, s)
 }
 
-// TestArgumentsThatWereNotKeptCanBeCompared holds that a reviewer can compare the arguments that an
-// agent shows with those that were signed.
+// TestArgumentsThatWereNotKeptCanBeCompared checks that a reviewer can compare arguments that an
+// agent shows with the signed hash.
 func TestArgumentsThatWereNotKeptCanBeCompared(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "team", "acme.example")
 	c.activate(t, toolPolicy)
-	id := c.decide(t, toolBody("k1", "agent-7", "drop", "low")).decision(t).Record.DecisionID // denied, so not kept
+	id := c.decide(t, toolBody("k1", "agent-7", "drop", "low")).decision(t).Record.DecisionID // denied, so the arguments are not stored
 	admin := c.people["admin"]
 	admin.want(admin.get("/decisions/"+id), 200, "Only their hash was kept.")
 	for pasted, want := range map[string]string{
@@ -77,8 +77,7 @@ func TestArgumentsThatWereNotKeptCanBeCompared(t *testing.T) {
 	}
 }
 
-// TestDecisionsAreFiltered holds for each filter that it works in the address, on the page and in
-// the API.
+// TestDecisionsAreFiltered checks each filter in the address, on the page and in the API.
 func TestDecisionsAreFiltered(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -139,7 +138,7 @@ func TestDecisionsAreFiltered(t *testing.T) {
 			t.Errorf("%s: %d lines", query, lines)
 		}
 	}
-	for _, list := range []string{"/decisions", "/reviews"} { // the list says by which target it is chosen, and leads to the list without it
+	for _, list := range []string{"/decisions", "/reviews"} { // the list shows the target that filters it, and links to the list without this filter
 		admin.want(plain(admin.get(list+"?run=run-k2&target=files%2Fdrop")), 200, "Payee or tool “files/drop”")
 		admin.want(admin.get(list+"?run=run-k2&target=files%2Fdrop"), 200, `<a class="chip chosen" href="`+list+`?run=run-k2">`)
 	}
@@ -164,7 +163,7 @@ func TestDecisionsAreFiltered(t *testing.T) {
 	clean(t, s)
 }
 
-// TestListsGoOn holds that the pages of a list follow one another by cursor without a gap.
+// TestListsGoOn checks that the pages of a list follow one another by cursor without a gap.
 func TestListsGoOn(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

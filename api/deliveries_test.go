@@ -27,10 +27,10 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// heard is one attempt that a receiver got.
+// heard is one attempt that reached a receiver.
 type heard struct {
 	id, signature string
-	input         string // of the signature by the published key
+	input         string // Signature-Input header of the signature with the published key
 	at            time.Time
 	body          []byte
 	event         forms.CloudEvent
@@ -61,7 +61,7 @@ func newReceiver(t *testing.T) *receiver {
 	return r
 }
 
-// next returns the next attempt. It waits as long as a busy machine needs.
+// next returns the next attempt. It waits long enough for a busy machine.
 func (r *receiver) next(t *testing.T) heard {
 	t.Helper()
 	select {
@@ -73,7 +73,7 @@ func (r *receiver) next(t *testing.T) heard {
 	return heard{}
 }
 
-// telling returns a node that sends to webhooks on this machine.
+// telling returns a node that sends messages to webhooks on this machine.
 func telling(t *testing.T, db *ledgertest.DB) (s *site, views *projections.Projections) {
 	t.Helper()
 	s = newSiteWith(t, db, "", mail.NewOutbox(slog.New(slog.DiscardHandler)), func(c *api.Config) {
@@ -105,7 +105,7 @@ func secretOf(t *testing.T, shown string) []byte {
 	return secret
 }
 
-// dueNow ends all pauses.
+// dueNow makes all waiting messages due.
 func dueNow(t *testing.T, s *site) {
 	t.Helper()
 	if _, err := s.app.Ledger.Pool().Exec(t.Context(), `update webhook_deliveries set due_at = now() where state = 'due'`); err != nil {
@@ -113,9 +113,9 @@ func dueNow(t *testing.T, s *site) {
 	}
 }
 
-// Decisions, violations and waiting reviews are sent signed, with their position and an id of their
-// own. Topics that an organization did not choose, and events of other organizations, are not sent
-// to it.
+// TestWebhooksTellWhatHappened checks that decisions, violations and waiting reviews are sent
+// signed, with their position and a unique id. An organization does not receive topics that it did
+// not choose, or events of other organizations.
 func TestWebhooksTellWhatHappened(t *testing.T) {
 	t.Parallel()
 	db := api.Databases.New(t)
@@ -166,8 +166,8 @@ func TestWebhooksTellWhatHappened(t *testing.T) {
 	}
 }
 
-// TestDeadMessagesAreKeptAndSentAgain holds that a message that failed is sent again under its id,
-// and that one that failed for good is kept and is sent again when a member asks for it.
+// TestDeadMessagesAreKeptAndSentAgain checks that a message that failed is sent again with the
+// same id, and that a dead message is kept, and sent again if a member asks for it.
 func TestDeadMessagesAreKeptAndSentAgain(t *testing.T) {
 	t.Parallel()
 	s, views := telling(t, api.Databases.New(t))
@@ -210,7 +210,7 @@ func deliveriesOf(t *testing.T, n *tenant, views *projections.Projections, id, s
 	return list
 }
 
-// A message whose receiver answers 410 (Gone) is not tried again.
+// TestGoneIsDeadAtOnce checks that a message is not retried if the receiver answers 410 (Gone).
 func TestGoneIsDeadAtOnce(t *testing.T) {
 	t.Parallel()
 	s, views := telling(t, api.Databases.New(t))
@@ -223,8 +223,8 @@ func TestGoneIsDeadAtOnce(t *testing.T) {
 	}
 }
 
-// If a node dies while it sends a message, another node sends it. A message that two nodes would
-// take at once reaches the receiver once.
+// TestMessagesOutliveTheirNode checks that another node sends a message if its node dies. If two
+// nodes try to take a message at once, the receiver gets it once.
 func TestMessagesOutliveTheirNode(t *testing.T) {
 	t.Parallel()
 	db := api.Databases.New(t)
@@ -250,7 +250,7 @@ func TestMessagesOutliveTheirNode(t *testing.T) {
 	if len(r.got) > 0 {
 		t.Fatal("sent by one who had not taken it")
 	}
-	dueNow(t, one) // the lease is over
+	dueNow(t, one) // simulates the end of the lease
 	if h := r.next(t); h.id != taken[0].MessageID {
 		t.Errorf("message %s, want %s", h.id, taken[0].MessageID)
 	}
@@ -266,7 +266,8 @@ func TestMessagesOutliveTheirNode(t *testing.T) {
 	}
 }
 
-// A removed webhook gets nothing, not even the messages that waited for it.
+// TestRemovedWebhookGetsNothing checks that a removed webhook gets no message, not even a waiting
+// one.
 func TestRemovedWebhookGetsNothing(t *testing.T) {
 	t.Parallel()
 	s, views := telling(t, api.Databases.New(t))
@@ -284,7 +285,7 @@ func TestRemovedWebhookGetsNothing(t *testing.T) {
 	}
 }
 
-// Members of the organization manage webhooks over HTTP.
+// TestWebhookOperations checks that members manage webhooks over HTTP.
 func TestWebhookOperations(t *testing.T) {
 	t.Parallel()
 	s := newSiteWith(t, api.Databases.New(t), "", mail.NewOutbox(slog.New(slog.DiscardHandler)), func(c *api.Config) {
@@ -320,9 +321,8 @@ func TestWebhookOperations(t *testing.T) {
 	ada.get(path+"/deliveries").want(t, 404, "webhook not found")
 }
 
-// TestWebhooksTellOfCheckpoints holds that a webhook for checkpoints gets a signed note that covers
-// everything that has happened. A copy that the service cannot reach shows when the history was
-// rolled back.
+// TestWebhooksTellOfCheckpoints checks that a webhook for checkpoints receives a signed note that
+// covers all events. A copy that the service cannot change later proves a rollback of the history.
 func TestWebhooksTellOfCheckpoints(t *testing.T) {
 	t.Parallel()
 	s, views := telling(t, api.Databases.New(t))
@@ -334,7 +334,7 @@ func TestWebhooksTellOfCheckpoints(t *testing.T) {
 		t.Errorf("%d messages wait, want one for all that has happened", len(waiting))
 	}
 	s.keepCheckpoints(t)
-	for len(r.got) == 0 { // a checkpoint covers it soon
+	for len(r.got) == 0 { // a checkpoint will cover it soon
 		dueNow(t, s)
 	}
 	h := r.next(t)

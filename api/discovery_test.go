@@ -18,7 +18,7 @@ import (
 	"github.com/countersign/countersign/api/tools"
 )
 
-// documents are all of surfaces.md, section 2, with their media types.
+// documents lists all discovery documents of the specification, with their media types.
 var documents = map[string]string{
 	"/openapi.json":                                          "application/json",
 	"/openapi-full.json":                                     "application/json",
@@ -98,7 +98,8 @@ func isJSONText(text []byte) bool {
 	return json.Unmarshal(text, &v) == nil
 }
 
-// Scanners take a 200, or a page, at an unknown well-known path for the document.
+// TestUnknownPathsAreNotFound checks that unknown paths get 404, because scanners take a page with
+// 200 at an unknown well-known path for the document.
 func TestUnknownPathsAreNotFound(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -118,7 +119,8 @@ func TestUnknownPathsAreNotFound(t *testing.T) {
 
 var link402 = regexp.MustCompile(`<([^>]+)>; rel="([a-z0-9-]+)"`)
 
-// The first page and the catalogue link everything, and every link works.
+// TestTheFirstPageLinksTheDocuments checks that the home page and the catalogue link to all
+// documents, and that every link works.
 func TestTheFirstPageLinksTheDocuments(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -144,7 +146,7 @@ func TestTheFirstPageLinksTheDocuments(t *testing.T) {
 	n.answers(a.body)
 }
 
-// answers requests every address of the service that a document names.
+// answers requests every address of the service that a document contains.
 func (n *node) answers(text []byte) {
 	n.t.Helper()
 	seen := map[string]bool{}
@@ -157,7 +159,7 @@ func (n *node) answers(text []byte) {
 		seen[path] = true
 		a := n.get(path)
 		switch {
-		case a.status == 405 && strings.Contains(a.header.Get("Allow"), "POST"): // an endpoint, not a document
+		case a.status == 405 && strings.Contains(a.header.Get("Allow"), "POST"): // an endpoint that accepts only POST, not a document
 		case strings.HasPrefix(path, "/mcp") && a.status == 405:
 		case a.status == 401, a.status == 402 && strings.HasPrefix(path, "/api/purchase/"), a.status == 400 && path == accounts.AuthorizePath:
 		case a.status != 200:
@@ -259,8 +261,8 @@ func TestContentIsListedInPages(t *testing.T) {
 	n.refused(n.get("/api/content?type="+canary), 400, "invalid_enum", "/type")
 }
 
-// Every page of the sitemap is served as HTML and as Markdown. A client chooses by the URL or by
-// the Accept header.
+// TestEveryPageHasItsTwin checks that every page of the sitemap is served as HTML and as Markdown.
+// A client chooses by the URL or by the Accept header.
 func TestEveryPageHasItsTwin(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -272,7 +274,7 @@ func TestEveryPageHasItsTwin(t *testing.T) {
 	for _, p := range from.Pages {
 		if p.Type == "rules" && p.Path != "/rules" {
 			if ruleSeen++; ruleSeen > 5 {
-				continue // they are made alike
+				continue // one is enough: all are generated alike
 			}
 		}
 		html := n.send(http.MethodGet, p.Path, "", "Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
@@ -296,7 +298,7 @@ func TestEveryPageHasItsTwin(t *testing.T) {
 	}
 }
 
-// A refusal links the page of its code.
+// TestEveryCodeHasAPage checks that every error code has a page, and that an error links to it.
 func TestEveryCodeHasAPage(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -307,8 +309,8 @@ func TestEveryCodeHasAPage(t *testing.T) {
 	}
 }
 
-// The form on a service's page calls the service like every other client: with a key the call is
-// answered and counted, without one it is refused.
+// TestTheFormOfAServiceCallsIt checks that the form on a service's page calls the service like any
+// other client: with a key the call is answered and counted, without one it is refused.
 func TestTheFormOfAServiceCallsIt(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -335,8 +337,8 @@ func TestTheFormOfAServiceCallsIt(t *testing.T) {
 	}
 }
 
-// A feed has pages below 100 KB, each of which names the next one. Together they have every entry
-// once.
+// TestFeedsComeInPages checks that the pages of a feed are below 100 KB and name the next page.
+// Together they contain every entry once.
 func TestFeedsComeInPages(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -370,8 +372,8 @@ func TestFeedsComeInPages(t *testing.T) {
 	}
 }
 
-// TestPagesCanBeSearched holds that a search finds the pages that have all of its words, those with
-// the words in their titles first, and works without a script.
+// TestPagesCanBeSearched checks that a search finds the pages that contain all of its words, those
+// with the words in their titles first, and that it works without a script.
 func TestPagesCanBeSearched(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

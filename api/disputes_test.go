@@ -20,8 +20,8 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// dispute makes the pack about one purchase and returns its page. Verify accepts the pack, and
-// it can be made again from its event.
+// dispute exports the dispute pack of a purchase and returns its page. It checks that verify
+// accepts the pack, and that the pack can be generated again from its event.
 func (n *node) dispute(tenant, about string, f bundle.Filters, streams ...string) (page string) {
 	n.t.Helper()
 	folder, again := n.t.TempDir(), n.t.TempDir()
@@ -48,7 +48,7 @@ func (n *node) dispute(tenant, about string, f bundle.Filters, streams ...string
 	return html.UnescapeString(string(text))
 }
 
-// shows checks that a stage of the page has each of the texts.
+// shows checks that a section of the page contains each of the texts.
 func shows(t *testing.T, page, stage string, texts ...string) {
 	t.Helper()
 	_, rest, _ := strings.Cut(page, "<h2>"+stage+"</h2>")
@@ -60,8 +60,8 @@ func shows(t *testing.T, page, stage string, texts ...string) {
 	}
 }
 
-// A dispute pack of a payment has the offer, the authorization, the settlement, the hash of the
-// answer, the receipt and the refund.
+// TestADisputeAboutAPayment checks that the dispute pack of a payment contains the offer, the
+// authorization, the settlement, the hash of the answer, the receipt and the refund.
 func TestADisputeAboutAPayment(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -85,7 +85,7 @@ func TestADisputeAboutAPayment(t *testing.T) {
 	if page := n.dispute("", id, bundle.Filters{NoPersonal: true}, "whole: payment/"+id+": events 1 to 3"); strings.Contains(page, buyer.Address.String()) || !strings.Contains(page, "(personal, not shown)") {
 		t.Errorf("the pack without personal members: %s", page)
 	}
-	// A refund that follows is in the next pack.
+	// The next pack contains a refund that was requested later.
 	claim := events.RefundRequested{PaymentID: id, RecordedOutputHash: s.Claim.OutputHash, EngineVersion: "0", Amount: s.Claim.Amount, Asset: s.Claim.Asset, Network: s.Claim.Network, To: s.Settled.Payer}
 	if _, err := n.app.AppendPayment(t.Context(), s, s.State, "system", events.TypeRefundRequested, claim); err != nil {
 		t.Fatal(err)
@@ -93,8 +93,8 @@ func TestADisputeAboutAPayment(t *testing.T) {
 	shows(t, n.dispute("", id, bundle.Filters{}, "whole: payment/"+id+": events 1 to 4"), "Refund", s.Claim.Amount, buyer.Address.String())
 }
 
-// A dispute pack of a decision has what the agent asked, the verdict, what a person said of it,
-// and what the agent reported.
+// TestADisputeAboutADecision checks that the dispute pack of a decision contains the agent's
+// request, the decision, the person's verdict, and the agent's receipt.
 func TestADisputeAboutADecision(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

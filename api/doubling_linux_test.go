@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A body of sixteen times the length may take three times as much processor time as the length asks
-// for, and a little more. A scan that starts over takes 256 times as much.
+// Limits: a body of sixteen times the length may take three times as long as a linear scan would,
+// plus a constant. A quadratic scan takes 256 times as long.
 const (
 	timedPart = 2 << 10
 	timedMany = 16
@@ -18,8 +18,9 @@ const (
 	timedMore = time.Millisecond
 )
 
-// A scanner that allocates nothing can only be measured by its time. The test takes the processor
-// time of this thread, to which other processes do not add, and the least of several tries.
+// TestNoScanIsQuadratic measures scanners that allocate nothing, for which only the time shows the
+// work. It uses the processor time of this thread, which other processes do not affect, and the
+// best of several runs.
 func TestNoScanIsQuadratic(t *testing.T) {
 	compare := func(t *testing.T, name string, small, large func()) {
 		t.Helper()
@@ -30,7 +31,7 @@ func TestNoScanIsQuadratic(t *testing.T) {
 	if bodies := eachGrown(t, timedPart, timedMany*timedPart, compare); bodies < 2000 {
 		t.Errorf("only %d bodies were tried", bodies)
 	}
-	// The measure itself: one scan of the text passes, and one scan for each byte does not.
+	// Check the measure itself: one scan of the text passes, but one scan for each byte does not.
 	scan := func(octets, times int) func() {
 		text := strings.Repeat("a", octets)
 		return func() {
@@ -47,10 +48,10 @@ func TestNoScanIsQuadratic(t *testing.T) {
 	}
 }
 
-var spaces int // so that the scans are not left out
+var spaces int // prevents the compiler from removing the scans
 
-// linear reports whether the time of large is in proportion to that of small. A result that looks
-// too large is measured again.
+// linear reports whether the time of large is proportional to the time of small. It measures again
+// if the result is too large.
 func linear(small, large func()) (one, many time.Duration, ok bool) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -14,25 +14,25 @@ import (
 	"github.com/countersign/countersign/policy/guardlog"
 )
 
-// How many bytes of a body have grown. A function that does more work than its length asks for
-// stands out at these sizes, and thousands of bodies take seconds.
+// Sizes in bytes of the part of a body that grows. At these sizes superlinear work is visible, and
+// thousands of bodies take seconds.
 const (
 	smallPart = 1 << 10
 	largePart = 8 * smallPart
 )
 
-// The bounds of the work after three doublings: 2.2 times for each doubling, and a constant number
-// of bytes and pieces more, because lists and tables grow in leaps.
+// Limits of the work after three doublings: 2.2 times per doubling, plus a constant number of
+// bytes and allocations, because lists and tables grow in steps.
 const (
 	mostTimes = 2.2 * 2.2 * 2.2
 	leap      = 48 << 10
 	leaps     = 200
 )
 
-// TestTwiceTheBodyIsAboutTwiceTheWork holds that everything that scans a body does work in
-// proportion to its length. Each service, the parse, the canonical form, the schema and the guard's
-// log get bodies in which one list, text or free value of the schema has grown. Work is counted in
-// bytes of memory and in allocations, not in time; TestNoScanIsQuadratic covers scanners that
+// TestTwiceTheBodyIsAboutTwiceTheWork checks that everything that scans a body does work
+// proportional to its length. Each service, the parse, the canonical form, the schema and the
+// guard's log get bodies in which one list, text or unrestricted value has grown. Work is measured
+// in allocated bytes and allocations instead of time. TestNoScanIsQuadratic covers scanners that
 // allocate nothing.
 func TestTwiceTheBodyIsAboutTwiceTheWork(t *testing.T) {
 	if bodies := eachGrown(t, smallPart, largePart, compareWork); bodies < 2000 {
@@ -40,8 +40,8 @@ func TestTwiceTheBodyIsAboutTwiceTheWork(t *testing.T) {
 	}
 }
 
-// eachGrown compares what reading each body costs when one part of it takes few bytes, and when it
-// takes many.
+// eachGrown compares the cost of processing each body with a small and with a large part. few and
+// many are the sizes of this part in bytes.
 func eachGrown(t *testing.T, few, many int, compare func(t *testing.T, name string, small, large func())) (bodies int) {
 	t.Helper()
 	for _, o := range operations() {
@@ -70,7 +70,7 @@ func eachGrown(t *testing.T, few, many int, compare func(t *testing.T, name stri
 				t.Fatalf("%s: %s and %s are not one shape", o.ID, name, same)
 			}
 			if tried[small] {
-				continue // a list of numbers has no texts that differ
+				continue // a list of numbers has no text pieces
 			}
 			tried[small] = true
 			bodies++
@@ -81,8 +81,8 @@ func eachGrown(t *testing.T, few, many int, compare func(t *testing.T, name stri
 	return bodies
 }
 
-// scannerOf returns what an operation does with a body that has the form of its schema. It returns
-// nil for an operation that only stores or looks up.
+// scannerOf returns the function by which an operation processes a valid body. It returns nil for
+// an operation that only stores or reads.
 func scannerOf(o *op.Operation) func(canonical []byte) {
 	switch {
 	case o.Service != nil:
@@ -98,8 +98,8 @@ func scannerOf(o *op.Operation) func(canonical []byte) {
 	return nil
 }
 
-// compareWork holds that the work for a large body is in proportion to its length. A result that
-// looks too large is measured again, because other goroutines may have run meanwhile.
+// compareWork fails the test if the work for a large body is not proportional to its length. It
+// measures again if the result is too large, because other goroutines may have interfered.
 func compareWork(t *testing.T, name string, small, large func()) {
 	t.Helper()
 	var one, eight work

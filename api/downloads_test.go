@@ -18,8 +18,8 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// newOwner returns a customer who has bought the verification kit by card, with the site and the
-// provider.
+// newOwner returns a customer who has bought the verification kit by card, the site, and the
+// payment provider.
 func newOwner(t *testing.T) (*browser, *site, *stripeFake) {
 	t.Helper()
 	return newOwnerOn(t, api.Databases.New(t))
@@ -34,7 +34,7 @@ func newOwnerOn(t *testing.T, db *ledgertest.DB) (*browser, *site, *stripeFake) 
 	return ada, s, f
 }
 
-// newLink makes a link and returns its path.
+// newLink creates a download link and returns its path.
 func (b *browser) newLink(slug string) string {
 	b.t.Helper()
 	got := b.post("/api/entitlements/"+slug+"/downloads", ``)
@@ -54,7 +54,7 @@ func TestDownloadWorksOnce(t *testing.T) {
 	t.Parallel()
 	ada, s, _ := newOwner(t)
 	path := ada.newLink("verification-kit")
-	// Requests that only look do not use up the link.
+	// A HEAD, or a GET by a browser, does not use the link.
 	for range 2 {
 		got := s.browser(t).do(http.MethodHead, path, "", "")
 		if got.status != 200 || got.header.Get("Content-Length") == "" || got.body != "" {
@@ -105,7 +105,7 @@ func TestDownloadFromABrowser(t *testing.T) {
 	s.browser(t).want(s.browser(t).form("/account/download", url.Values{"slug": {"verification-kit"}}), 401, "nothing recorded")
 }
 
-// Many requests at once with one link get one file.
+// TestOneLinkAtOnce checks that concurrent requests with one link return the file once.
 func TestOneLinkAtOnce(t *testing.T) {
 	t.Parallel()
 	ada, s, _ := newOwner(t)
@@ -135,7 +135,7 @@ func TestDownloadLinksExpireAndAreFew(t *testing.T) {
 	s.browser(t).want(s.browser(t).do(http.MethodHead, old, "", ""), 200, "")
 	s.clock.Add(time.Second)
 	s.browser(t).want(s.browser(t).get(old), 410, "too old")
-	// At most five unused links exist. A new one replaces the oldest.
+	// At most five unused links exist. Another one replaces the oldest.
 	links := make([]string, 6)
 	for i := range links {
 		links[i] = ada.newLink("verification-kit")
@@ -145,22 +145,22 @@ func TestDownloadLinksExpireAndAreFew(t *testing.T) {
 	for _, link := range links[1:] {
 		s.browser(t).want(s.browser(t).do(http.MethodHead, link, "", ""), 200, "")
 	}
-	// A purchase has twenty downloads.
+	// A purchase allows twenty downloads.
 	for i := range 20 {
 		if got := s.browser(t).get(ada.newLink("verification-kit")); got.status != 200 {
 			t.Fatalf("download %d: %d %s", i, got.status, got.body)
 		}
 	}
 	ada.want(ada.post("/api/entitlements/verification-kit/downloads", `{}`), 409, "every download of this purchase is used")
-	// There is no link without live access, nor to a product without a file.
+	// There is no link without a current entitlement, or for a product without a file.
 	ada.want(ada.post("/api/entitlements/policy-starter-pack/downloads", ``), 403, `"code":"none"`)
 	f.deliver(f.notice("charge.refunded", s.app.Clock(), fields{"id": "ch_1", "payment_intent": "pi_cs_test_1", "refunded": true, "amount_refunded": 100}))
 	ada.want(ada.post("/api/entitlements/verification-kit/downloads", ``), 403, `"code":"refunded"`)
 	s.browser(t).want(s.browser(t).post("/api/entitlements/verification-kit/downloads", ``), 401, "authentication required")
 }
 
-// TestDownloadThatCannotBeRecorded holds that the event is appended before the first byte is sent:
-// if that fails no file is sent, and the link still works later.
+// TestDownloadThatCannotBeRecorded checks that the event is appended before the first byte is
+// sent. If the append fails, no file is sent, and the link still works later.
 func TestDownloadThatCannotBeRecorded(t *testing.T) {
 	t.Parallel()
 	db := api.Databases.New(t)
@@ -178,20 +178,20 @@ func TestDownloadThatCannotBeRecorded(t *testing.T) {
 		}
 	}
 	run(`revoke insert on events from countersign_app`)
-	if got := s.browser(t).get(path); got.status != 503 && got.status != 500 || strings.Contains(got.body, "PK\x03\x04") { // a request id may have PK in it
+	if got := s.browser(t).get(path); got.status != 503 && got.status != 500 || strings.Contains(got.body, "PK\x03\x04") { // longer than "PK", which a request id may contain
 		t.Errorf("%d %.80s", got.status, got.body)
 	}
 	run(`grant insert on events to countersign_app`)
 	got := s.browser(t).get(path)
-	for got.status == 503 && t.Context().Err() == nil { // the ledger reconnects, and asks the caller to try again
+	for got.status == 503 && t.Context().Err() == nil { // the ledger is reconnecting, and asks the caller to retry
 		got = s.browser(t).get(path)
 	}
 	s.browser(t).want(got, 200, "PK")
 	s.browser(t).want(s.browser(t).get(path), 410, "was used")
 }
 
-// If the event was appended and the row still exists, as after a crash between the two, the link is
-// used up.
+// TestDownloadAfterACrashBehindTheEvent checks that a link is used if the event was appended but
+// its row still exists, as after a crash between the two.
 func TestDownloadAfterACrashBehindTheEvent(t *testing.T) {
 	t.Parallel()
 	db := api.Databases.New(t)
@@ -224,7 +224,7 @@ func TestTheTwentiethDownloadIsTheLast(t *testing.T) {
 	s.browser(t).want(s.browser(t).get(kept), 409, "every download of this purchase is used")
 }
 
-// No table contains the secret of a link.
+// TestDownloadSecretIsNowhere checks that no table contains the secret of a link.
 func TestDownloadSecretIsNowhere(t *testing.T) {
 	t.Parallel()
 	db := api.Databases.New(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Large public documents are compressed for clients that accept it, with an entity tag of their
-// own. Small ones and private answers are never compressed.
+// TestLargeDocumentsArePacked checks that large public documents are compressed for clients that
+// accept it, with their own entity tag. Small documents and private answers are never compressed.
 func TestLargeDocumentsArePacked(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

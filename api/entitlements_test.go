@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// An agent sees what the customer who claimed it has, and only with the scope. An approved agent
-// sees what any customer has.
+// TestEntitlementsByAgents checks that an agent with the scope sees the entitlements of the
+// customer who claimed it. An agent for support sees those of any customer.
 func TestEntitlementsByAgents(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -35,7 +35,7 @@ func TestEntitlementsByAgents(t *testing.T) {
 	}
 	n.refused(ask("/api/entitlements/team", bearer("entitlements:read")...), 403, "revoked", "")
 	n.refused(ask("/api/entitlements/business", bearer("entitlements:read")...), 403, "none", "")
-	// The scope allows to look and not to download: downloads are limited, and belong to the
+	// The scope permits reading but not downloads, because downloads are limited and belong to the
 	// customer.
 	n.refused(n.send(http.MethodPost, kit+"/downloads", "", bearer("entitlements:read billing:manage")...), 403, "forbidden", "")
 	n.wants(n.send(http.MethodPost, kit+"/downloads", "", "Cookie", cookie), 201)

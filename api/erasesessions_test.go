@@ -8,9 +8,9 @@ import (
 	"github.com/countersign/countersign/ledger"
 )
 
-// TestAnErasureEndsTheSessionsOfThePerson holds that an erased customer is signed out at once in
-// every browser, that others stay signed in, and that the same person is a new customer after
-// another sign-in.
+// TestAnErasureEndsTheSessionsOfThePerson checks that an erased customer is signed out at once in
+// every browser, that others stay signed in, and that the same person is a new customer at the
+// next sign-in.
 func TestAnErasureEndsTheSessionsOfThePerson(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

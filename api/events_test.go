@@ -11,8 +11,8 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// An organization gets its own events by their positions, complete. Other organizations do not get
-// them.
+// TestEventsOneByOne checks that an organization can read its own events by position, complete.
+// Other organizations cannot read them.
 func TestEventsOneByOne(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

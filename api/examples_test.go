@@ -23,7 +23,7 @@ import (
 	"github.com/countersign/countersign/api/op"
 )
 
-// withoutExample are the operations whose 200 has no example, with the reason.
+// withoutExample lists the operations without an example answer, with the reason.
 var withoutExample = map[string]string{
 	"create_checkout": "no card provider here", "open_billing_portal": "no card provider here", "get_entitlement": "no customer has bought anything",
 	"create_download": "no customer has bought anything", "list_customer_entitlements": "the operator chooses who may ask",
@@ -33,12 +33,13 @@ var withoutExample = map[string]string{
 	"prove_inclusion": "no checkpoints are kept here", "prove_consistency": "no checkpoints are kept here",
 }
 
-// exampleLimit is how many bytes an example may have. A longer document is its own example.
+// exampleLimit is the largest size of an example in bytes. For a longer document, the document
+// itself is the example.
 const exampleLimit = 6000
 
-// TestExamplesAreWhatTheServiceAnswers sends each operation its example, with the credentials of a
-// caller who may call it, and compares the answer with the published one: the same members of the
-// same types.
+// TestExamplesAreWhatTheServiceAnswers sends the example of each operation, with the credentials
+// of a caller who may call it, and compares the answer with the published one: it must have the
+// same members with the same types.
 func TestExamplesAreWhatTheServiceAnswers(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -89,24 +90,24 @@ func TestExamplesAreWhatTheServiceAnswers(t *testing.T) {
 	}
 	for id, now := range a.answers {
 		shape := shapeOf(t, now)
-		maps.DeleteFunc(shape, func(at, _ string) bool { return strings.HasSuffix(at, "/ledger/partition") }) // absent in the first
+		maps.DeleteFunc(shape, func(at, _ string) bool { return strings.HasSuffix(at, "/ledger/partition") }) // absent for the first partition
 		if diff := cmp.Diff(shapeOf(t, published[id]), shape); diff != "" {
 			t.Errorf("%s is answered otherwise now (UPDATE_EXAMPLES=1 writes it): %s", id, diff)
 		}
 	}
 }
 
-// asker calls operations and takes values for later calls from the answers.
+// asker calls operations. It takes values for later calls from the answers.
 type asker struct {
 	*contractWalk
 	known   map[string]any // members of answers, by name
 	key     string
 	answers map[string]jsontext.Value
-	said    map[string]string // the last refusal, by operation
+	said    map[string]string // last error, by operation
 	long    map[string]bool
 }
 
-// ask sends an operation its example, unless it was answered already.
+// ask sends the example of an operation, unless it was answered before.
 func (a *asker) ask(o *op.Operation) {
 	if a.answers[o.ID] != nil || o.Service != nil && !o.Service.Signed {
 		return
@@ -140,7 +141,7 @@ func (a *asker) ask(o *op.Operation) {
 	a.answers[o.ID] = a.masked(got.body)
 }
 
-// The names in answers of path members that have another name there.
+// namedAs maps the names of lists in paths to the names of their ids in answers.
 var namedAs = map[string]string{"keys": "keyId", "members": "memberId", "tokens": "tokenId", "webhooks": "webhookId"}
 
 var brace = regexp.MustCompile(`([a-z]+)/\{([a-zA-Z]+)\}`)
@@ -163,7 +164,7 @@ func (a *asker) path(o *op.Operation) (path string, ready bool) {
 	return path, ready
 }
 
-// body returns the operation's example with values that exist.
+// body returns the operation's example with ids that exist.
 func (a *asker) body(o *op.Operation) string {
 	text := o.Example
 	if o.ID == "verify_record" {
@@ -198,7 +199,7 @@ func (a *asker) answersRaw(id string) []byte {
 	return raw
 }
 
-// headers returns the credentials of a caller who may call an operation.
+// headers returns the credentials of a caller who may call the operation.
 func (a *asker) headers(o *op.Operation) []string {
 	switch o.Access.Kind {
 	case credential.Payer:
@@ -218,7 +219,7 @@ func (a *asker) headers(o *op.Operation) []string {
 	return nil
 }
 
-// learn stores members of an answer by their names, the first value of each.
+// learn stores the members of an answer by name. The first value of a name is kept.
 func (a *asker) learn(body []byte) {
 	var value any
 	if json.Unmarshal(body, &value) != nil {
@@ -264,7 +265,7 @@ func (a *asker) made(o *op.Operation, body []byte) {
 		a.known["decisionId"], a.known["bindingHash"], a.known["decisionRecordHash"] = record["decisionId"], record["bindingHash"], integrity["recordHash"]
 	}
 	for _, name := range []string{"keyId", "memberId", "tokenId", "webhookId", "draftId"} {
-		if members[name] != nil && (name != "memberId" || o.ID == "add_member") { // others name the caller
+		if members[name] != nil && (name != "memberId" || o.ID == "add_member") { // in other answers, memberId is the caller's
 			a.known[name] = members[name]
 		}
 	}
@@ -272,7 +273,7 @@ func (a *asker) made(o *op.Operation, body []byte) {
 
 var secretText = regexp.MustCompile(`(svck_|svco_|svca_|whsec_)[A-Za-z0-9_+/=-]+`)
 
-// masked returns an answer without its secrets, and with the address that the file has.
+// masked returns an answer without its secrets, and with the base URL of the examples.
 func (a *asker) masked(body []byte) jsontext.Value {
 	text := strings.ReplaceAll(string(body), a.url, contract.ExampleBase)
 	text = secretText.ReplaceAllString(text, "${1}shown-once")
@@ -282,8 +283,8 @@ func (a *asker) masked(body []byte) jsontext.Value {
 	return jsontext.Value(text)
 }
 
-// shapeOf returns the paths of all members with their types. A member that may be null, or a list
-// that may be empty, has the same shape as one that is not.
+// shapeOf returns the types of all members by path. A null and an empty list are compatible with
+// any value.
 func shapeOf(t *testing.T, text jsontext.Value) map[string]string {
 	t.Helper()
 	var value any

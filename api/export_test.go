@@ -13,8 +13,8 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Databases begin with empty read models. Making them takes most of the time of a node's first
-// start, and the tests of package projections cover that.
+// Databases are databases with empty read models. Building these takes most of the time of a
+// node's first start, and the tests of package projections cover it.
 var Databases = ledgertest.Template{Make: func(ctx context.Context, db *ledgertest.DB) error {
 	log := slog.New(slog.DiscardHandler)
 	l, err := ledger.Open(ctx, db.URL, ledger.Options{Log: log})
@@ -31,14 +31,15 @@ var Databases = ledgertest.Template{Make: func(ctx context.Context, db *ledgerte
 
 var ofOneRequest = regexp.MustCompile(`,?"(requestId|docUrl)":"[^"]*"(,?)`)
 
-// Plain returns the body of an error without what differs between two requests: its id, and the
-// address of the service.
+// Plain returns the body of an error without the parts that differ between two requests: its id,
+// and the address of the service.
 func Plain(body string) string {
 	return strings.NewReplacer(",,", ",", ",}", "}", "{,", "{").Replace(ofOneRequest.ReplaceAllString(body, ","))
 }
 
-// AssuranceRoutes lists method and path of every operation below /api/assurance/. Those that need
-// only a session, of any customer, are marked. It also lists what is wrong with the others.
+// AssuranceRoutes lists method and path of every operation below /api/assurance/. The value is
+// true if the operation requires only the session of a customer. faults describes the invalid
+// declarations.
 func AssuranceRoutes() (routes map[string]bool, faults []string) {
 	routes = map[string]bool{}
 	for _, o := range operations() {
@@ -57,8 +58,8 @@ func AssuranceRoutes() (routes map[string]bool, faults []string) {
 	return routes, faults
 }
 
-// ReviewMessages waits for the e-mails to reviewers that are being sent. If it is given an
-// organization, the organization's next e-mail is sent first, without its pause.
+// ReviewMessages waits until the e-mails to reviewers are sent. If orgID is not empty, that
+// organization's next e-mail is sent first, without its pause.
 func (s *Server) ReviewMessages(orgID string) { s.reviews.Sent(orgID) }
 
 // Pages returns the declared pages.

@@ -21,7 +21,7 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// exportKeys returns the keys of a node that keeps checkpoints.
+// exportKeys returns the public keys of a node that signs checkpoints.
 func exportKeys(n *node) (keys []bundle.Key) {
 	for purpose, public := range map[string]ed25519.PublicKey{"record": n.app.Signer.Public(),
 		"checkpoint": ed25519.NewKeyFromSeed(bytes.Repeat([]byte{0xc4}, 32)).Public().(ed25519.PublicKey)} {
@@ -30,8 +30,8 @@ func exportKeys(n *node) (keys []bundle.Key) {
 	return keys
 }
 
-// TestExportOverHTTP holds that an export over HTTP is an event, can be verified with public keys
-// alone, has the same bytes each time, and is refused once a person in it was erased.
+// TestExportOverHTTP checks that an export over HTTP is an event, can be verified with public keys
+// alone, has the same bytes each time, and is refused after the erasure of a person in it.
 func TestExportOverHTTP(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -111,9 +111,9 @@ func TestExportOverHTTP(t *testing.T) {
 	}
 }
 
-// The manifest of an export of one agent says whose export it is. In the ledger the agent's id is
-// sealed: members with the right can open it, and an erasure removes it from every later export,
-// even if the agent never did anything.
+// TestAnExportOfAnAgentKeepsNoNameOfIt checks that the manifest of an export of one agent names
+// the agent. In the ledger the agent's id is encrypted. Members with the right can decrypt it. An
+// erasure removes it from every later export, even if the agent never did anything.
 func TestAnExportOfAnAgentKeepsNoNameOfIt(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -190,9 +190,10 @@ func TestAnExportOfAnAgentKeepsNoNameOfIt(t *testing.T) {
 	}
 }
 
-// An export of a period has the events before and after it without their payloads, so that
-// verifiers can check the bounds of the period. An export without an event after its period goes to
-// the end of the history and says so. An export for an agent opens nothing of other agents.
+// TestAnExportOfAPeriodIsHeldAgainstTheEvents checks that an export of a period contains the
+// events before and after it without their payloads, so that verifiers can check the limits of the
+// period. Without an event after the period, the export extends to the end of the history and
+// states that. An export for an agent decrypts nothing of other agents.
 func TestAnExportOfAPeriodIsHeldAgainstTheEvents(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -263,9 +264,10 @@ func TestAnExportOfAPeriodIsHeldAgainstTheEvents(t *testing.T) {
 	}
 }
 
-// A selection of a service has the decisions that its filters select, what followed them, and
-// the numbers before and after. It proves that none is missing, is made again from its event,
-// and both verifiers say the same of it.
+// TestASelectionProvesThatNothingIsMissing checks that a selection contains the decisions that
+// match its filters, the events that followed them, and the sequence numbers before and after. It
+// must prove that none is missing and be reproducible from its event, and both verifiers must give
+// the same result.
 func TestASelectionProvesThatNothingIsMissing(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -321,7 +323,7 @@ func TestASelectionProvesThatNothingIsMissing(t *testing.T) {
 		{bundle.Filters{Agent: "agent-0", From: times[3], To: times[9]}, 3, 1, 2},
 		{bundle.Filters{Agent: "agent-0", From: times[6], To: times[7]}, 0, 1, 2},
 		{bundle.Filters{Run: "run-1"}, 4, 1, 3},
-		{bundle.Filters{Agent: "agent-0", Receipts: true}, 6, 2, 8}, // with a statement
+		{bundle.Filters{Agent: "agent-0", Receipts: true}, 6, 2, 8}, // with a statement about receipts
 	} {
 		m, r, folder := selection(c.filters)
 		if m.Decisions != c.decisions || len(r.Proven) != c.proven || len(r.Stated) != c.stated {

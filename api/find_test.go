@@ -10,8 +10,8 @@ import (
 	"github.com/countersign/countersign/api"
 )
 
-// TestOneSearchBoxTakesAnything holds that one search leads in one step to whatever a text names:
-// an id, a shortened id, an agent, a host, a tool, a rule, a run, a hash, a token or a member.
+// TestOneSearchBoxTakesAnything checks that one search finds everything that a text can name: an
+// id, a shortened id, an agent, a host, a tool, a rule, a run, a hash, a token or a member.
 func TestOneSearchBoxTakesAnything(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -44,7 +44,7 @@ func TestOneSearchBoxTakesAnything(t *testing.T) {
 		paid.Record.AssuranceActionHash:     decision,
 		paid.Ledger.EventHash:               decision,
 		called.Record.DecisionID:            "/decisions/" + called.Record.DecisionID,
-		called.Record.Policy.PolicyHash:     "", // of the policy and of its decisions
+		called.Record.Policy.PolicyHash:     "", // matches the policy and its decisions
 		"agent-8":                           "/agents/sub_",
 		"api.weather.example":               "/decisions?protocol=x402&target=api.weather.example",
 		"files/drop":                        "/decisions?protocol=mcp&target=files%2Fdrop",
@@ -67,7 +67,7 @@ func TestOneSearchBoxTakesAnything(t *testing.T) {
 		}
 	}
 	owner.want(owner.get("/search?q=weather"), 200, `<a href="/decisions?protocol=x402&amp;target=api.weather.example"><span class="said"`)
-	// A developer finds nothing of others, and nobody finds anything without a session.
+	// A developer must not find records of others, and a visitor without a session none at all.
 	for _, question := range []string{paid.Record.DecisionID, receipt, paid.Integrity.RecordHash, "agent-8", "api.weather.example", "auditor@acme.example"} {
 		for name, who := range map[string]*browser{"the developer": developer, "nobody": s.browser(t)} {
 			if got := who.get("/search?q=" + url.QueryEscape(question)); got.status != 200 || strings.Contains(got.body, `href="/decisions?protocol`) || strings.Contains(got.body, `href="/agents`) {

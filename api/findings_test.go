@@ -20,8 +20,8 @@ import (
 	"github.com/countersign/countersign/policy/mcprisk"
 )
 
-// TestEveryFindingHasAPage holds that each id has one page with its example and the finding in the
-// example's answer, as HTML and as Markdown, in the sitemap and in the search.
+// TestEveryFindingHasAPage checks that each finding id has one page, as HTML and Markdown, with an
+// example and the finding in its answer, and that the sitemap and the search contain it.
 func TestEveryFindingHasAPage(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -62,8 +62,8 @@ func TestEveryFindingHasAPage(t *testing.T) {
 	}
 }
 
-// TestNoFindingIsUndeclared reads the source of the services for the ids of findings. A service in
-// the same folder must declare each of them.
+// TestNoFindingIsUndeclared searches the source of the services for finding ids. A service in the
+// same folder must declare each of them.
 func TestNoFindingIsUndeclared(t *testing.T) {
 	t.Parallel()
 	findings, err := discovery.Findings()
@@ -87,20 +87,20 @@ func TestNoFindingIsUndeclared(t *testing.T) {
 	}
 }
 
-// noFindings are texts that look like ids of findings but are not.
+// noFindings lists texts that look like finding ids but are not.
 var noFindings = []string{
-	// signals of walletscreen, which are no findings
+	// signals of walletscreen
 	"structuring", "fan_in", "exposure", "counterparty", "fund_source", "sanctions_fuzzy", "sanctions_exact",
-	// rows of evidence of investmentevidence
+	// rows of evidence in investmentevidence
 	"irr_unique", "risk_level_not_high", "history_sufficient", "payback_reached", "fail", "warn", "observations", "https", "sanctions", "simple", "dated",
-	// parts of a bundle of evidence
+	// parts of an evidence bundle
 	"challenge", "settlement", "response",
 }
 
-// findingIDs returns the first arguments of functions that make findings, the members ID of
-// findings, and the ids in the tables of rules.
+// findingIDs returns the ids in the source: the first arguments of functions that create findings,
+// the members ID of findings, and the ids in the tables of rules.
 func findingIDs(t *testing.T) (ids []string) {
-	effects := []string{"info", "deny", "needs_review"} // may stand before an id
+	effects := []string{"info", "deny", "needs_review"} // arguments that may precede an id
 	idForm := regexp.MustCompile(`^[a-z][a-z0-9]*([._-][a-z0-9]+)*$`)
 	take := func(e ast.Expr) bool {
 		lit, is := e.(*ast.BasicLit)
@@ -146,7 +146,8 @@ func findingIDs(t *testing.T) (ids []string) {
 	return ids
 }
 
-// makesFinding adds the id of a finding, or of a row of a table of rules.
+// makesFinding passes the id in a composite literal of a finding, or of a row in a table of rules,
+// to take.
 func makesFinding(lit *ast.CompositeLit, path string, take func(ast.Expr) bool) {
 	if strings.HasSuffix(identifier(lit.Type), "Finding") {
 		for _, element := range lit.Elts {
@@ -155,7 +156,7 @@ func makesFinding(lit *ast.CompositeLit, path string, take func(ast.Expr) bool) 
 			}
 		}
 	}
-	// A row of a table of rules: in emailcheck it begins with a condition, elsewhere with the id.
+	// A row of a table of rules: in emailcheck the id is the second element, elsewhere the first.
 	if lit.Type == nil && (strings.HasSuffix(path, "paymentpolicy/catalogue.go") || strings.HasSuffix(path, "v1/catalogue.go") || strings.HasSuffix(path, "emailcheck/emailcheck.go")) {
 		for _, element := range lit.Elts[:min(2, len(lit.Elts))] {
 			if take(element) {

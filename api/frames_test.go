@@ -17,17 +17,17 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 )
 
-// mostFrames is how many of our own functions there may be between the handler of an operation and
-// the statement that appends its events, both included. A reader of a trace of the main path has to
-// read that many.
+// mostFrames is the largest number of our own functions from the handler of an operation to the
+// statement that appends its events, both included. A reader of the main path has to read this
+// many functions.
 const mostFrames = 12
 
-// framesOfAppends notes, at the first statement that inserts events after watch,
-// the functions of ours on the way there: those of the request, which waits for
-// the append, then those of the sequencer's goroutine, which sends the statement.
+// framesOfAppends records our own functions on the stack at the first statement that inserts
+// events after watch: first those of the request, which waits for the append, then those of the
+// sequencer, which sends the statement.
 type framesOfAppends struct {
-	mu                 sync.Mutex // guards the frames
-	request, sequencer []string   // nil: none was seen since watch
+	mu                 sync.Mutex // protects the fields below
+	request, sequencer []string   // nil if there was no such statement since watch
 }
 
 func (f *framesOfAppends) watch() {
@@ -36,8 +36,8 @@ func (f *framesOfAppends) watch() {
 	f.request, f.sequencer = nil, nil
 }
 
-// TraceQueryStart implements pgx.QueryTracer: it runs on the goroutine that sends
-// the statement, while the request still waits for it.
+// TraceQueryStart implements pgx.QueryTracer. It runs in the goroutine that sends the statement,
+// while the request waits for it.
 func (f *framesOfAppends) TraceQueryStart(ctx context.Context, _ *pgx.Conn, statement pgx.TraceQueryStartData) context.Context {
 	if !strings.Contains(statement.SQL, "insert into events") {
 		return ctx
@@ -47,7 +47,7 @@ func (f *framesOfAppends) TraceQueryStart(ctx context.Context, _ *pgx.Conn, stat
 	if f.request == nil {
 		stacks := make([]byte, 1<<20)
 		stacks = stacks[:runtime.Stack(stacks, true)]
-		f.request, f.sequencer = ourFrames(stacks, handlerFrame), ourFrames(stacks, sequencerFrame) // no request: an event of the service's own
+		f.request, f.sequencer = ourFrames(stacks, handlerFrame), ourFrames(stacks, sequencerFrame) // request is nil if the event was not caused by a request
 	}
 	return ctx
 }
@@ -61,8 +61,8 @@ var (
 	sequencerFrame = regexp.MustCompile(`^ledger\.\(\*sequencer\)\.run$`)
 )
 
-// ourFrames returns our functions on the goroutine that runs a named function, from that function
-// inwards, including inlined ones.
+// ourFrames returns our functions on the stack of the goroutine that runs a function, starting
+// with that function and including inlined ones.
 func ourFrames(stacks []byte, from *regexp.Regexp) []string {
 	for stack := range strings.SplitSeq(string(stacks), "\n\n") {
 		var frames []string
@@ -78,7 +78,7 @@ func ourFrames(stacks []byte, from *regexp.Regexp) []string {
 	return nil
 }
 
-// claimedAgent registers an agent that a customer has claimed, and returns its credential.
+// claimedAgent registers an agent that a customer claims, and returns its Authorization header.
 func (n *node) claimedAgent(email string) string {
 	n.t.Helper()
 	bearer := "Bearer " + n.token(n.register(), "")
@@ -86,7 +86,7 @@ func (n *node) claimedAgent(email string) string {
 	return bearer
 }
 
-// subscribed gives a customer a pass that is paid for a month.
+// subscribed gives a customer a pass that is paid for one month.
 func (n *node) subscribed(email string) {
 	n.t.Helper()
 	ctx, now := n.t.Context(), n.clock.Now().Unix()
@@ -105,14 +105,14 @@ func (n *node) quick(bearer, path, command string) answer {
 	return n.send("POST", path, `{"command":"`+command+`"}`, "Content-Type", "application/json", "Authorization", bearer)
 }
 
-func TestFewFramesBetweenHandlerAndStatement(t *testing.T) { // alone: it looks at every goroutine of this process
+func TestFewFramesBetweenHandlerAndStatement(t *testing.T) { // not parallel: it reads the stacks of all goroutines of this process
 	seen := &framesOfAppends{}
 	n := startNode(t, setup{tracer: seen, dev: true})
 	key, token := n.issueKey(), n.tokenWithPolicy()
 	n.app.Products = []store.Product{{Slug: "pass", Kind: store.Subscription, PriceCents: 100, CreditCents: 1000}}
 	credit, pass := n.claimedAgent("ada@example.com"), n.claimedAgent("bob@example.com")
 	n.subscribed("bob@example.com")
-	for range 4 { // the whole credit: what follows is drawn from the pass
+	for range 4 { // spends the whole credit, so that later calls are charged to the pass
 		n.wants(n.quick(pass, runPath, "ls"), 200)
 	}
 	decision := func(i int) answer {
@@ -135,7 +135,7 @@ func TestFewFramesBetweenHandlerAndStatement(t *testing.T) { // alone: it looks 
 			return n.pay(quickPath, n.order(quickPath, strconv.Itoa(i)).Header(), `{"command":"ls"}`)
 		}},
 	} {
-		n.wants(path.send(0), path.status) // what is known of the caller and the heads is cached now
+		n.wants(path.send(0), path.status) // fills the caches of callers and heads
 		seen.watch()
 		n.wants(path.send(1), path.status)
 		frames := slices.Concat(seen.request, seen.sequencer)

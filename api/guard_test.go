@@ -11,7 +11,7 @@ import (
 	"github.com/countersign/countersign/policy/guardlog"
 )
 
-// guardLog is the log of a machine with one line for each decision.
+// guardLog returns the log of a machine with one line for each decision.
 func guardLog(t *testing.T, decisions ...string) []guardlog.Line {
 	t.Helper()
 	var lines []guardlog.Line
@@ -27,8 +27,8 @@ func guardLog(t *testing.T, decisions ...string) []guardlog.Line {
 	return lines
 }
 
-// TestGuardLogs holds that a team sees what its agents tried, that reported parts continue each
-// other, and that the same part sent again is one event.
+// TestGuardLogs checks that a team sees what its agents tried, that reported parts must continue
+// each other, and that the same part sent again is stored once.
 func TestGuardLogs(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -59,7 +59,7 @@ func TestGuardLogs(t *testing.T) {
 	owner := c.people["owner"]
 	got := owner.get("/api/assurance/guard-logs")
 	owner.want(got, 200, `"command ask"`)
-	for _, hidden := range []string{"command pass", "command deny"} { // passed, and of a part before
+	for _, hidden := range []string{"command pass", "command deny"} { // of a decision that passed, and of an earlier part
 		if strings.Contains(got.body, hidden) {
 			t.Errorf("%s: %s", hidden, got.body)
 		}
@@ -69,8 +69,8 @@ func TestGuardLogs(t *testing.T) {
 	b.want(b.post("/api/assurance/guard-logs", `{}`, "Authorization", "Bearer "+c.tokens["assurance:read"]), 403, "scope")
 }
 
-// TestGuardsAreFound holds that a person without a guard finds the page from where newcomers look,
-// and reads there how to install a guard and report its log.
+// TestGuardsAreFound checks that a person without a guard finds the page from the pages that
+// newcomers open, and that it explains how to install a guard and report its log.
 func TestGuardsAreFound(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

@@ -18,8 +18,8 @@ import (
 // longBase is a base URL of 60 characters.
 const longBase = "https://gate.countersign-production-environment.example-corp"
 
-// wireHead returns the status line and all headers of an answer as bytes on the wire, up to and
-// including the empty line.
+// wireHead returns the number of bytes of an answer's status line and headers, including the empty
+// line, and the headers.
 func (n *node) wireHead(request string) (int, http.Header) {
 	n.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(n.url, "http://"))
@@ -50,8 +50,9 @@ func (n *node) wireHead(request string) (int, http.Header) {
 	return sent.Len(), http.Header(header)
 }
 
-// A reverse proxy with default settings forwards every 402: nginx keeps the head of an answer in
-// one buffer of 4,096 bytes, and answers 502 if the head is longer.
+// TestTheHeadOfEvery402FitsIntoTheBufferOfAProxy checks that a reverse proxy with default settings
+// forwards every 402. nginx stores the head of an answer in one buffer of 4,096 bytes, and answers
+// 502 if the head is longer.
 func TestTheHeadOfEvery402FitsIntoTheBufferOfAProxy(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -76,7 +77,7 @@ func TestTheHeadOfEvery402FitsIntoTheBufferOfAProxy(t *testing.T) {
 		}
 		return n.wireHead(fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\n%sContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", path, payment, len(body), body))
 	}
-	paths := map[string]string{} // to a body that is answered
+	paths := map[string]string{} // maps paths to a valid body
 	for _, o := range n.server.table {
 		if o.Service != nil {
 			paths[o.Path] = o.Example

@@ -36,17 +36,17 @@ func (s *Server) health(c *op.Call) (op.Reply, error) {
 	return op.Reply{Value: healthStatus{state, s.app.BaseURL, op.Name, payments.Mode(s.app.Settler)}}, nil
 }
 
-// healthz answers that the process runs.
+// healthz answers 200 while the process runs.
 func (s *Server) healthz(w http.ResponseWriter, r *http.Request) {
 	s.path.Answers.Reply(w, r, &op.Operation{Success: http.StatusOK}, op.Reply{Value: map[string]string{"status": "ok"}})
 }
 
-// Readiness lists what keeps a node from serving (Failed) and what is wrong on every node alike
-// (Degraded), each sorted. A degraded node still gets requests, since another node would be no
-// better.
+// Readiness lists problems that prevent this node from serving (Failed), and problems that every
+// node has (Degraded). Both are sorted. A degraded node still gets requests, because another node
+// would be no better.
 type Readiness struct{ Failed, Degraded []string }
 
-// readyz answers whether the node should get requests, and what failed if not.
+// readyz answers whether the node should get requests, and otherwise what failed.
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	ready := s.Ready(r.Context())
 	status := http.StatusOK
@@ -57,7 +57,7 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	if says := s.app.Ledger.Condition().Sentence; says != "" {
 		said["ledger"] = says
 	}
-	if open := s.openPayments(r.Context()); open > 0 { // an operator must look at them; another node would not help
+	if open := s.openPayments(r.Context()); open > 0 { // information for an operator; it does not affect readiness, because another node would have it, too
 		said["openPayments"] = open
 	}
 	if problem := s.facilitatorProblem(); problem != "" {
@@ -74,18 +74,18 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 
 const (
 	readyTimeout = 2 * time.Second
-	maxLag       = 10_000          // events a read model may be behind
-	maxClockSkew = 2 * time.Second // between this node and the database
+	maxLag       = 10_000          // largest number of events that a read model may be behind
+	maxClockSkew = 2 * time.Second // largest difference between the clocks of this node and the database
 
-	maxCheckpointLag = 10 * time.Second // for which events may wait for a signed head; 1 s is usual
+	maxCheckpointLag = 10 * time.Second // longest time without a signed head for an event; usually 1 s
 )
 
-// Ready names what keeps the node from serving: draining, signer, database, migrations, ledger
-// (it cannot append). It also names what is degraded:
+// Ready lists what prevents the node from serving: draining, signer, database, migrations, ledger
+// (it cannot append). It also lists what is degraded:
 //
 //	clock         differs from the database's
-//	checkpoints   heads are not signed yet, not any more, or never: there is no key
-//	verification  the ledger was altered or could not be read: countersign verify tells
+//	checkpoints   heads are not signed yet, no longer, or never because there is no key
+//	verification  the ledger was altered or could not be read; countersign verify shows details
 //	facilitator   does not support the configured network, or does not answer
 //	projections   a read model is behind, is being rebuilt, or has parked events; its queries answer 503
 func (s *Server) Ready(ctx context.Context) Readiness {
@@ -116,7 +116,8 @@ func (s *Server) readyDatabase(ctx context.Context, r *Readiness) {
 		r.Failed = append(r.Failed, "database")
 		return
 	}
-	// The database's time is between asked and answered, however long either machine was stopped.
+	// The database's time must be between the start and the end of the request, even if one of the
+	// machines was stopped for a while.
 	if answered := s.app.Clock(); now.Before(asked.Add(-maxClockSkew)) || now.After(answered.Add(maxClockSkew)) {
 		r.Degraded = append(r.Degraded, "clock")
 	}
@@ -143,8 +144,8 @@ func (s *Server) readyDatabase(ctx context.Context, r *Readiness) {
 	}
 }
 
-// facilitatorProblem returns why the facilitator cannot settle payments, and "" if it can or if
-// there is none.
+// facilitatorProblem explains why the facilitator cannot settle payments. It returns "" if it can,
+// or if there is none.
 func (s *Server) facilitatorProblem() string {
 	if f, asks := s.app.Settler.(interface{ Problem() string }); asks {
 		return f.Problem()
@@ -152,13 +153,13 @@ func (s *Server) facilitatorProblem() string {
 	return ""
 }
 
-// openPayments counts the payments whose outcome is not known.
+// openPayments counts the payments whose outcome is unknown.
 func (s *Server) openPayments(ctx context.Context) int64 {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	summary, err := s.projections.PaymentSummary(ctx)
 	if err != nil {
-		return 0 // the database is down, as other checks show
+		return 0 // other checks show that the database is down
 	}
 	return summary.Claimed + summary.Unknown
 }

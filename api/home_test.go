@@ -12,14 +12,14 @@ import (
 	"github.com/countersign/countersign/api/web/public"
 )
 
-// TestTryACommandOnTheFirstPage holds that the page shows the verdict, marks the parts that
-// counted, and names the safer way. It is free and records nothing.
+// TestTryACommandOnTheFirstPage checks that the page shows the verdict, marks the parts that
+// matched, and names the safer way. This is free and records nothing.
 func TestTryACommandOnTheFirstPage(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	b.want(b.get("/"), 200, s.app.BaseURL+"/api/agent-services/action-safety/quick")
-	b.want(b.get("/"), 200, "gate hook --install claude --write") // without it nothing is installed
+	b.want(b.get("/"), 200, "gate hook --install claude --write") // without this option nothing is installed
 	before := s.eventCount(t)
 	got := b.form("/", url.Values{"command": {"cd x && git push --force origin main # <b>"}, "environment": {"production"}})
 	for _, part := range []string{`<mark>git push --force origin main</mark>`, "critical risk", "git.push.force-protected", "Safer:", "# &lt;b&gt;", `<option value="production" selected>`} {
@@ -36,8 +36,8 @@ func TestTryACommandOnTheFirstPage(t *testing.T) {
 	b.want(b.do("POST", "/", "application/x-www-form-urlencoded", "command=ls", "Sec-Fetch-Site", "cross-site"), 403, "cross-origin")
 }
 
-// TestTryingIsLimited holds that trying is limited by network address, and that the refusal says
-// what to do.
+// TestTryingIsLimited checks that trying commands is limited by network address, and that the
+// refusal explains what to do.
 func TestTryingIsLimited(t *testing.T) {
 	t.Parallel()
 	s := newSiteWith(t, api.Databases.New(t), "", mail.NewOutbox(slog.New(slog.DiscardHandler)), func(c *api.Config) { c.RateLimit = true })
@@ -51,7 +51,7 @@ func TestTryingIsLimited(t *testing.T) {
 	t.Error("one address may try without end")
 }
 
-// TestEveryExampleHasAVerdict holds that the commands that the page proposes work.
+// TestEveryExampleHasAVerdict checks the commands that the page proposes.
 func TestEveryExampleHasAVerdict(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

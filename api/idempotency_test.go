@@ -7,7 +7,7 @@ import (
 	"github.com/countersign/countersign/api/op"
 )
 
-// repeatable are the free POSTs that may be sent again, with the reason why that creates nothing
+// repeatable lists the free POSTs that may be sent again, with the reason why that creates nothing
 // twice. All others refuse an Idempotency-Key, because they could not honour it.
 var repeatable = map[string]string{
 	"assurance_decide":        "idempotencyKey is a member of the body",
@@ -32,7 +32,8 @@ var repeatable = map[string]string{
 	"report_guard_log":        "a part follows on the one before, and the same part is answered as it was",
 }
 
-// An Idempotency-Key works on every POST that creates something, or it is refused.
+// TestEveryPostKeepsOrRefusesAnIdempotencyKey checks that every POST that creates something
+// honours an Idempotency-Key or refuses it.
 func TestEveryPostKeepsOrRefusesAnIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	seen := 0
@@ -50,8 +51,9 @@ func TestEveryPostKeepsOrRefusesAnIdempotencyKey(t *testing.T) {
 	}
 }
 
-// A key is one word on one line, in the header as in the body. Characters that end a line for some
-// readers, or that do not show, would make two different keys look alike.
+// TestAnIdempotencyKeyShows checks that a key must be one line of visible characters, in the
+// header as in the body. Line separators and invisible characters would make two different keys
+// look alike.
 func TestAnIdempotencyKeyShows(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

@@ -15,18 +15,18 @@ import (
 	"github.com/countersign/countersign/api"
 )
 
-// job is something that a person does in the console, with the clicks that it may cost.
+// job is a task in the console, with the number of clicks that it may take.
 type job struct {
 	name  string
-	role  string   // of the person
-	from  string   // the page where it begins
-	steps []string // texts that are clicked; "name=value" fills a field; "> path" opens a page without a click
-	says  string   // what the last page says; empty: the job ends with a file
-	most  int      // clicks; on a phone opening the menu is one of them
+	role  string   // role of the person
+	from  string   // page on which the job starts
+	steps []string // texts to click; "name=value" fills a field; "> path" opens a page without a click
+	says  string   // text that the last page must contain; empty if the job ends with a file
+	most  int      // largest number of clicks; on a phone, opening the menu is one
 }
 
-// TestWalkJobs does the jobs of the console on a wide screen and on a phone, and counts the clicks
-// of each. TestWalkReviewOnAPhone has the review.
+// TestWalkJobs does the jobs of the console on a wide screen and on a phone, and counts the
+// clicks. TestWalkReviewOnAPhone covers the review.
 func TestWalkJobs(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -67,8 +67,8 @@ func TestWalkJobs(t *testing.T) {
 	clean(t, s)
 }
 
-// TestWalkFirstRun comes from an empty service to the first decision. Signing in costs six clicks
-// more, which TestFirstRunInTheBrowser counts.
+// TestWalkFirstRun goes from an empty service to the first decision. It omits the sign-in, which
+// takes six more clicks and is counted by TestFirstRunInTheBrowser.
 func TestWalkFirstRun(t *testing.T) {
 	t.Parallel()
 	for _, width := range []int64{1440, 360} {
@@ -98,8 +98,8 @@ func TestWalkFirstRun(t *testing.T) {
 	}
 }
 
-// does does a job up to its last page, and returns how many clicks that took. Something that is in
-// a closed menu costs the click that opens the menu, too.
+// does does a job and returns the number of clicks. If a target is in a closed menu, opening the
+// menu counts, too.
 func (w *window) does(j job) (clicks int) {
 	w.t.Helper()
 	w.open(j.from)
@@ -119,8 +119,8 @@ func (w *window) does(j job) (clicks int) {
 	return clicks
 }
 
-// clicks clicks the first visible link or button with a text, preferably one that has no other text,
-// and returns how many clicks that took. It opens the menu that has it, if it is in a closed one.
+// clicks clicks the first visible link or button with a text, preferably one without other text.
+// It returns the number of clicks, including one to open a closed menu.
 func (w *window) clicks(text string) (clicks int) {
 	w.t.Helper()
 	find := fmt.Sprintf(`(text => {
@@ -151,14 +151,14 @@ func (w *window) clicks(text string) (clicks int) {
 		switch {
 		case what == "menu":
 			continue
-		case what == "leads" && text != "Signed bundle": // a file leaves its page open
+		case what == "leads" && text != "Signed bundle": // a link to a file does not leave the page
 			w.arrives()
 		}
 		return clicks
 	}
 }
 
-// downloaded waits until a folder has a number of complete files.
+// downloaded waits until a folder contains a number of complete files.
 func (w *window) downloaded(folder string, number int) {
 	w.t.Helper()
 	for w.ctx.Err() == nil {

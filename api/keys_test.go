@@ -52,7 +52,7 @@ func TestIssueFreeKey(t *testing.T) {
 		m["resetsAt"] != nextMonth(n.clock.Now()) || m["statusUrl"] != n.url+"/api/keys/free/status" || a.header.Get("Cache-Control") != "no-store" {
 		t.Errorf("%v", a)
 	}
-	// The key is shown once and stored as a hash. The address is sealed.
+	// The key is shown once and stored as a hash. The e-mail address is encrypted.
 	secret := key[18:61]
 	octets, err := base64.RawURLEncoding.DecodeString(secret)
 	if err != nil || len(octets) != 32 {
@@ -75,7 +75,7 @@ func TestFreeKeyStatus(t *testing.T) {
 	key := n.issueKey()
 	n.wants(n.post(quickPath, key, `{"command":"ls"}`), 200)
 	n.wants(n.post(runPath, key, `{"command":"ls"}`), 200)
-	for range 3 { // never metered
+	for range 3 { // the status is never metered
 		a := n.send("GET", "/api/keys/free/status", "", "Authorization", "bearer "+key)
 		n.wants(a, 200)
 		want := map[string]any{"plan": "free", "callsPerMonth": 250.0, "callsUsed": 2.0, "callsRemaining": 248.0, "resetsAt": nextMonth(n.clock.Now()), "credits": nil, "pass": nil,
@@ -104,8 +104,8 @@ func TestBadAddresses(t *testing.T) {
 	n.wants(n.post("/api/keys/free", "", `{"email":"`+strings.Repeat("a", 242)+`@example.com"}`), 201)
 }
 
-// An address gets at most three keys a month, in any spelling and on any node. The answer is the
-// same as that of the rate limit.
+// TestThreeKeysPerAddressAndMonth checks that an e-mail address gets at most three keys a month,
+// in any spelling and on any node. The error has the same status as that of the rate limit.
 func TestThreeKeysPerAddressAndMonth(t *testing.T) {
 	t.Parallel()
 	clock := ledgertest.NewClock(time.Date(2026, 11, 30, 23, 59, 0, 0, time.UTC))
@@ -120,7 +120,7 @@ func TestThreeKeysPerAddressAndMonth(t *testing.T) {
 			issued.Add(1)
 		case err == nil && a.status == 429 && strings.Contains(string(a.body), `"too_many_keys"`) && a.header.Get("Retry-After") == "":
 			refused.Add(1)
-			// The answer says when the next key is possible.
+			// The answer states when the next key is possible.
 			if a.members(t)["resetsAt"] != "2026-12-01T00:00:00.000Z" || !strings.Contains(string(a.body), "possible from 2026-12-01") {
 				t.Errorf("%v", a)
 			}
@@ -136,7 +136,8 @@ func TestThreeKeysPerAddressAndMonth(t *testing.T) {
 	n.wants(n.post("/api/keys/free", "", `{"email":"ada@example.com"}`), 201)
 }
 
-// A flood from one network address is slowed down, with the same text.
+// TestRateLimitPerNetworkAddress checks that a flood from one network address is limited, with the
+// same error.
 func TestRateLimitPerNetworkAddress(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{rateLimit: true})
@@ -154,7 +155,7 @@ func TestRateLimitPerNetworkAddress(t *testing.T) {
 	n.issueKey()
 }
 
-// An invalid credential gets 401 before the body is read.
+// TestBadCredentials checks that an invalid credential gets 401 before the body is read.
 func TestBadCredentials(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -200,7 +201,7 @@ func TestBadCredentials(t *testing.T) {
 					continue
 				}
 				n.refused(a, 401, "unauthorized", "")
-				if said := formOf[name]; said != "" { // a header that is no such credential at all
+				if said := formOf[name]; said != "" { // the header does not have the form of this kind of credential
 					if !strings.Contains(string(a.body), said) {
 						t.Errorf("%s at %s: %v does not say %q", name, path, a, said)
 					}
@@ -218,8 +219,8 @@ func TestBadCredentials(t *testing.T) {
 	n.wants(n.send("POST", quickPath, `{"command":"ls"}`, "Content-Type", "application/json", "Authorization", "BEARER "+key), 200)
 }
 
-// An organization's token is valid but cannot pay for a call: the caller may pay in another way. An
-// invalid token gets 401.
+// TestOrganizationTokenCannotPay checks that a valid organization token cannot pay for a call, so
+// that the caller is asked to pay in another way. An invalid token gets 401.
 func TestOrganizationTokenCannotPay(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -235,7 +236,7 @@ func TestOrganizationTokenCannotPay(t *testing.T) {
 	})
 }
 
-// organizationToken is a live token of a new organization.
+// organizationToken returns a valid token of a new organization.
 func (n *node) organizationToken() string {
 	n.t.Helper()
 	o, err := n.app.CreateOrganization(n.t.Context(), "operator", "Acme", "team", fmt.Sprintf("owner%d@example.com", addresses.Add(1)))
@@ -253,7 +254,7 @@ func (n *node) organizationToken() string {
 	return issued.Token
 }
 
-// check returns the check digits of a key, as documented: CRC-32 (IEEE), base64url.
+// check returns the check digits of a key, as documented: CRC-32 (IEEE) in base64url.
 func check(body string) string {
 	sum := crc32.ChecksumIEEE([]byte(body))
 	return base64.RawURLEncoding.EncodeToString([]byte{byte(sum >> 24), byte(sum >> 16), byte(sum >> 8), byte(sum)})
@@ -264,11 +265,12 @@ func unknownKey(id string) string {
 	return body + "_" + check(body)
 }
 
-// If the credential is invalid, the service does not wait for the body.
+// TestBodyIsNotReadWithABadCredential checks that the service does not wait for the body if the
+// credential is invalid.
 func TestBodyIsNotReadWithABadCredential(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
-	// This server would wait for the body longer than the test lasts.
+	// This server would wait for the body for longer than the test runs.
 	patient := httptest.NewUnstartedServer(nil)
 	patient.Config = request.HTTP(n.server.Handler(), slog.New(slog.DiscardHandler))
 	patient.Config.ReadTimeout, n.server.entry.Bodies.Limits.Grace = 0, time.Hour
@@ -281,7 +283,8 @@ func TestBodyIsNotReadWithABadCredential(t *testing.T) {
 	}
 }
 
-// A revocation takes effect at once, also on a node that has used the key.
+// TestRevokedKeyOnAnotherNode checks that a revocation takes effect at once, even on a node that
+// has used the key.
 func TestRevokedKeyOnAnotherNode(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -298,7 +301,7 @@ func TestRevokedKeyOnAnotherNode(t *testing.T) {
 			n.refused(node.send("GET", "/api/keys/free/status", "", "X-API-Key", key), 401, "unauthorized", "")
 			n.refused(node.post(quickPath, key, `{"command":"ls"}`), 401, "unauthorized", "")
 			n.refused(node.post(runPath, key, `{"command":"rm -rf /"}`), 401, "unauthorized", "")
-			n.refused(node.post(runPath, key, body), 401, "unauthorized", "") // a stored answer, too
+			n.refused(node.post(runPath, key, body), 401, "unauthorized", "") // stored answers are refused, too
 		}
 	})
 }
@@ -324,7 +327,7 @@ func TestWithoutACredentialX402IsNotConfigured(t *testing.T) {
 	})
 }
 
-// spend uses a number of calls.
+// spend makes a number of calls with a key.
 func (n *node) spend(key string, calls int) {
 	n.t.Helper()
 	var failed atomic.Int64
@@ -340,7 +343,7 @@ func (n *node) spend(key string, calls int) {
 	}
 }
 
-// exhausted fails the test unless the answer is the 429 at the quota.
+// exhausted fails the test unless the answer is the 429 for a used-up quota.
 func (n *node) exhausted(a answer) {
 	n.t.Helper()
 	if a.status != http.StatusTooManyRequests {
@@ -361,8 +364,9 @@ func (n *node) exhausted(a answer) {
 	}
 }
 
-// A key has 250 calls over all agent services, and then gets 429. Replays and bad requests are not
-// counted, and a replay is still answered at the quota.
+// TestTwoHundredAndFiftyCallsAMonth checks that a key has 250 calls over all agent services, and
+// then gets 429. Repeated and invalid requests are not counted, and repeated ones are still
+// answered.
 func TestTwoHundredAndFiftyCallsAMonth(t *testing.T) {
 	t.Parallel()
 	clock := ledgertest.NewClock(time.Date(2026, 11, 30, 23, 59, 59, 999e6, time.UTC))
@@ -386,7 +390,7 @@ func TestTwoHundredAndFiftyCallsAMonth(t *testing.T) {
 	n.unchanged(func() {
 		for _, path := range actionPaths {
 			n.exhausted(n.post(path, key, `{"command":"ls"}`))
-			n.refused(n.post(path, key, `{"command":""}`), 400, "-", "/command") // the form counts before the quota
+			n.refused(n.post(path, key, `{"command":""}`), 400, "-", "/command") // the body is checked before the quota
 		}
 		if again := n.post(runPath, key, body); again.status != 200 || string(again.body) != string(first.body) {
 			t.Errorf("a replay at the quota: %v", again)
@@ -395,8 +399,8 @@ func TestTwoHundredAndFiftyCallsAMonth(t *testing.T) {
 			t.Errorf("%d calls used", used)
 		}
 	})
-	n.wants(n.post(quickPath, n.issueKey(), `{"command":"ls"}`), 200) // another key's quota is its own
-	clock.Set(time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC))           // UTC, whatever the machine's zone
+	n.wants(n.post(quickPath, n.issueKey(), `{"command":"ls"}`), 200) // another key has its own quota
+	clock.Set(time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC))           // UTC, independent of the machine's time zone
 	if used := n.used(key); used != 0 {
 		t.Errorf("%d calls used in the new month", used)
 	}
@@ -407,7 +411,8 @@ func TestTwoHundredAndFiftyCallsAMonth(t *testing.T) {
 	}
 }
 
-// The month is a month in UTC, also for a node in another time zone.
+// TestMonthBoundaryIsUTC checks that a month is a month in UTC, even on a node in another time
+// zone.
 func TestMonthBoundaryIsUTC(t *testing.T) {
 	t.Parallel()
 	east := time.FixedZone("east", 14*3600)
@@ -420,8 +425,8 @@ func TestMonthBoundaryIsUTC(t *testing.T) {
 	}
 }
 
-// 64 concurrent calls with a key that has 10 calls left get exactly 10 answers, on one node and on
-// two.
+// TestQuotaIsExactUnderConcurrency checks that of 64 concurrent calls with a key that has 10 calls
+// left, exactly 10 are answered, on one node and on two.
 func TestQuotaIsExactUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -447,8 +452,9 @@ func TestQuotaIsExactUnderConcurrency(t *testing.T) {
 	}
 }
 
-// Without a signing key, every operation that signs answers 503, and nothing is written. The other
-// operations work as long as answers can be sealed, and replays are answered.
+// TestWithoutASigningKey checks that without a signing key every operation that signs answers 503
+// and writes nothing. Other operations work if answers can be encrypted, and repeated requests are
+// answered.
 func TestWithoutASigningKey(t *testing.T) {
 	t.Parallel()
 	signed := startNode(t, setup{})
@@ -460,7 +466,7 @@ func TestWithoutASigningKey(t *testing.T) {
 	n.unchanged(func() {
 		a := n.post(runPath, key, `{"command":"ls"}`)
 		n.refused(a, 503, "signing_unavailable", "")
-		n.refused(n.post(runPath, key, `{"command":""}`), 400, "-", "/command") // the form comes first
+		n.refused(n.post(runPath, key, `{"command":""}`), 400, "-", "/command") // the body is checked first
 		if replay := n.post(runPath, key, body); replay.status != 200 || string(replay.body) != string(first.body) {
 			t.Errorf("replay: %v", replay)
 		}
@@ -478,7 +484,8 @@ func TestWithoutASigningKey(t *testing.T) {
 	}
 }
 
-// Without a vault nothing personal can be written or read: the answer is 503, and never 500.
+// TestWithoutAVault checks that without a vault nothing personal can be written or read: the
+// answer is 503, not 500.
 func TestWithoutAVault(t *testing.T) {
 	t.Parallel()
 	signed := startNode(t, setup{})
@@ -497,8 +504,8 @@ func TestWithoutAVault(t *testing.T) {
 	})
 }
 
-// A node refuses to start with a key of another environment or a retired key, and a node that has
-// such a key signs nothing.
+// TestForeignAndRetiredSigningKeys checks that a node refuses to start with a retired key or the
+// key of another environment, and that a running node with such a key signs nothing.
 func TestForeignAndRetiredSigningKeys(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -533,13 +540,13 @@ func TestForeignAndRetiredSigningKeys(t *testing.T) {
 		if err := n.app.Ledger.Activate(t.Context(), n.app.Signer, n.app.NewID("evt_")); !errors.Is(err, ledger.ErrForeignKey) {
 			t.Errorf("a retired key: %v", err)
 		}
-		// The node has the key in memory; the append finds that it is retired.
+		// The node has the key in memory, and the append detects that it is retired.
 		n.refused(n.post(runPath, key, `{"command":"ls"}`), 503, "signing_unavailable", "")
 		if replay := n.post(runPath, key, body); replay.status != 200 || string(replay.body) != string(first.body) {
 			t.Errorf("replay: %v", replay)
 		}
 	})
-	// What was signed before the key was retired stays valid.
+	// Signatures from before the retirement remain valid.
 	receipt, err := canon.Marshal(first.members(t)["receipt"])
 	if err != nil {
 		t.Fatal(err)

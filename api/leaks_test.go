@@ -6,17 +6,17 @@ import (
 	"testing"
 )
 
-// secretShapes are the forms of secrets that no log may contain. Every test of this folder ends
-// with a search through everything its nodes have logged.
+// secretShapes matches secrets that no log may contain. Every test of this folder ends with a
+// search through all logs of its nodes.
 var secretShapes = regexp.MustCompile(strings.Join([]string{
 	canary,
 	`sv(ck|co|ca)_[0-9a-z]{12}_`, // API key, organization token, client secret
 	`eyJ[A-Za-z0-9_-]{8,}\.eyJ`,  // access token
-	`(token=|/downloads/|session=)[A-Za-z0-9_-]{20}`, // mailed link, download, session
-	`[rs]k_(test|live)_`, `whsec_`,                   // of the checkout provider
-	`0x[0-9a-fA-F]{130}`, `eyJ4NDAyVmVyc2lvbiI`, // a payment's signature, the payment
+	`(token=|/downloads/|session=)[A-Za-z0-9_-]{20}`, // links in e-mails, downloads, sessions
+	`[rs]k_(test|live)_`, `whsec_`,                   // secrets of the checkout provider
+	`0x[0-9a-fA-F]{130}`, `eyJ4NDAyVmVyc2lvbiI`, // signature of a payment, the payment itself
 	`(?i)(bearer|basic) [A-Za-z0-9+/=_.-]{16}`,
-	`[A-Za-z0-9._+-]+@[a-z-]+\.(com|org|net)\b`, // e-mail addresses are people's
+	`[A-Za-z0-9._+-]+@[a-z-]+\.(com|org|net)\b`, // e-mail addresses are personal data
 }, "|"))
 
 // SecretsIn returns the lines of a log that contain a secret.
@@ -30,7 +30,7 @@ func SecretsIn(log string) []string {
 	return found
 }
 
-// The search itself must find secrets.
+// TestSecretsAreFound checks the search itself.
 func TestSecretsAreFound(t *testing.T) {
 	t.Parallel()
 	for _, secret := range []string{

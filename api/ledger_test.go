@@ -24,13 +24,13 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// keepCheckpoints starts the checkpoints of a node.
+// keepCheckpoints starts to sign checkpoints on a node.
 func keepCheckpoints(n *node) {
 	n.t.Helper()
 	keepCheckpointsIn(n, 0)
 }
 
-// keepCheckpointsIn starts checkpoints of a tree that grows by step events at a time.
+// keepCheckpointsIn is like keepCheckpoints. The tree grows by at most step events at a time.
 func keepCheckpointsIn(n *node, step int64) {
 	n.t.Helper()
 	signer, err := seal.NewSigner(bytes.Repeat([]byte{0xc4}, 32))
@@ -44,10 +44,10 @@ func keepCheckpointsIn(n *node, step int64) {
 	}
 }
 
-// tiles fetches over HTTP what a client of another program requests.
+// tiles fetches tiles over HTTP for the library of another project.
 type tiles struct {
 	n    *node
-	path string // of the partition
+	path string // path of the partition
 }
 
 func (f tiles) Height() int { return 8 }
@@ -57,7 +57,7 @@ func (f tiles) SaveTiles([]tlog.Tile, [][]byte) {}
 func (f tiles) ReadTiles(wanted []tlog.Tile) ([][]byte, error) {
 	var found [][]byte
 	for _, t := range wanted {
-		// The library's paths begin with the height; C2SP's do not.
+		// The library's paths contain the height; C2SP's do not.
 		a := f.n.send(http.MethodGet, f.path+strings.Replace(t.Path(), "tile/8/", "tile/", 1), "")
 		if a.status != http.StatusOK {
 			return nil, fmt.Errorf("%s: %v", t.Path(), a)
@@ -67,11 +67,11 @@ func (f tiles) ReadTiles(wanted []tlog.Tile) ([][]byte, error) {
 	return found, nil
 }
 
-// While the tree of a long ledger is built for the first time there are no checkpoints and proofs
-// yet. Everything else works.
+// TestWhileTheFirstTreeIsMade checks that there are no checkpoints and proofs while the first tree
+// of a long ledger is being built. Everything else works.
 func TestWhileTheFirstTreeIsMade(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, setup{on: ledgertest.NewPartitioned(t, 1)}) // it has to be far behind, with few events
+	n := startNode(t, setup{on: ledgertest.NewPartitioned(t, 1)}) // one partition, so that few events suffice
 	key := n.issueKey()
 	tree, err := pgx.Connect(t.Context(), n.db.SuperURL)
 	if err != nil {
@@ -105,8 +105,8 @@ func TestWhileTheFirstTreeIsMade(t *testing.T) {
 	}
 }
 
-// TestAnotherClientProvesARecord holds that a client of another vendor proves that a record is in
-// the ledger with the public key, the checkpoint and the tiles alone.
+// TestAnotherClientProvesARecord checks that a client of another vendor can prove that a record is
+// in the ledger, with only the public key, the checkpoint and the tiles.
 func TestAnotherClientProvesARecord(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

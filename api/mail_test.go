@@ -12,7 +12,7 @@ import (
 	"github.com/countersign/countersign/api/mail"
 )
 
-// mailServer accepts one e-mail as an SMTP server does, and returns the lines that it received.
+// mailServer accepts one e-mail like an SMTP server, and returns the lines that it received.
 func mailServer(t *testing.T) (address string, told <-chan []string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -21,7 +21,7 @@ func mailServer(t *testing.T) (address string, told <-chan []string) {
 	}
 	t.Cleanup(func() { _ = l.Close() })
 	lines := make(chan []string, 1)
-	go func() { // ends with the connection
+	go func() { // stops with the connection
 		conn, err := l.Accept()
 		if err != nil {
 			return

@@ -11,8 +11,8 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// TestMain lets the garbage collector run less often than in a service: each test makes and drops a
-// complete service, and the collector took a fifth of the processor time.
+// TestMain makes the garbage collector run less often. Each test creates and drops a complete
+// service, and the collector took a fifth of the processor time.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400)
 	ledgertest.Overlap()

@@ -24,7 +24,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// eras are a version with a handshake and one without.
+// eras are one protocol version with a handshake and one without.
 var eras = []string{"2025-11-25", "2026-07-28"}
 
 // carrier adds headers to the requests of a client, as a person would configure them.
@@ -39,7 +39,7 @@ func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// dial returns the official client, connected. The headers are name, value, and so on.
+// dial returns the official client, connected. headers alternates names and values.
 func (n *node) dial(version string, headers ...string) *sdk.ClientSession {
 	n.t.Helper()
 	header := http.Header{}
@@ -59,12 +59,12 @@ func (n *node) dial(version string, headers ...string) *sdk.ClientSession {
 // toolAnswer is the result of a tool call.
 type toolAnswer struct {
 	isError    bool
-	structured string // canonical; empty without
+	structured string // canonical JSON; empty if there is none
 	text       string
 	meta       map[string]any
 }
 
-// callTool calls a tool with arguments as text.
+// callTool calls a tool with arguments in JSON. meta alternates names and values of _meta.
 func (n *node) callTool(session *sdk.ClientSession, name, arguments string, meta ...any) toolAnswer {
 	n.t.Helper()
 	params := &sdk.CallToolParams{Name: name, Arguments: jsonRaw(arguments)}
@@ -93,14 +93,14 @@ func (n *node) callTool(session *sdk.ClientSession, name, arguments string, meta
 	return a
 }
 
-// jsonRaw is JSON that the SDK's encoder does not change.
+// jsonRaw is JSON that the SDK's encoder leaves unchanged.
 type jsonRaw string
 
 // MarshalJSON implements json.Marshaler.
 func (r jsonRaw) MarshalJSON() ([]byte, error) { return []byte(r), nil }
 
-// refusedTool fails the test unless the answer is an error: text alone, with the same body as over
-// REST.
+// refusedTool fails the test unless the answer is an error that is only text, with the same body
+// as over REST.
 func (n *node) refusedTool(a toolAnswer, status int, rest answer) {
 	n.t.Helper()
 	if rest.status != status || !a.isError || a.structured != "" || Plain(a.text) != Plain(string(rest.body)) {
@@ -108,8 +108,8 @@ func (n *node) refusedTool(a toolAnswer, status int, rest answer) {
 	}
 }
 
-// each tool of the table agrees with the operation behind it: name, schema and
-// price.
+// TestEachToolIsItsOperation checks that each tool has the name, schema and price of its
+// operation.
 func TestEachToolIsItsOperation(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -212,8 +212,8 @@ func compileJSON(t *testing.T, name string, schema any) *jsonschema.Schema {
 	return compiled
 }
 
-// The same arguments give the same structured content over REST and MCP, for every
-// service, in both eras; it fits the tool's output schema.
+// TestEveryServiceAnswersTheSameOverBoth checks for every service, in both eras, that the same
+// arguments give the same content over REST and MCP, and that it matches the tool's output schema.
 func TestEveryServiceAnswersTheSameOverBoth(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -235,7 +235,7 @@ func TestEveryServiceAnswersTheSameOverBoth(t *testing.T) {
 				t.Errorf("%s %s: %+v\nREST %s", era, s.Operation, a, rest.body)
 			}
 			if s.Signed {
-				continue // each answer has a receipt of its own
+				continue // each answer has a different receipt
 			}
 			if a = n.callTool(n.dial(era, "Authorization", "Bearer "+key), s.Operation, s.Example); a.structured != string(rest.body) {
 				t.Errorf("%s %s afresh: %+v\nREST %s", era, s.Operation, a, rest.body)
@@ -251,8 +251,8 @@ func TestEveryServiceAnswersTheSameOverBoth(t *testing.T) {
 	}
 }
 
-// A tool call takes the same path as a call over HTTP: it is counted, limited, and refused in the
-// same words.
+// TestToolsGoThroughTheGate checks that a tool call is handled like a call over HTTP: it is
+// counted, limited, and refused with the same words.
 func TestToolsGoThroughTheGate(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -283,7 +283,7 @@ func TestToolsGoThroughTheGate(t *testing.T) {
 	}
 }
 
-// Operations that change nothing of a customer need no credential.
+// TestFreeTools checks that operations that change nothing of a customer require no credential.
 func TestFreeTools(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -330,9 +330,9 @@ func TestFreeTools(t *testing.T) {
 	}
 }
 
-// A message with an invalid credential gets 401, whatever it requests. The answer says where to get
-// a valid credential. For a token it leads to OAuth. For a key it does not, since clients begin an
-// OAuth log-in if they can.
+// TestABadCredentialIsNoMessage checks that a message with an invalid credential gets 401,
+// whatever it requests. The answer says where to get a valid one. For a token it refers to OAuth.
+// For a key it does not, because clients would start an OAuth log-in.
 func TestABadCredentialIsNoMessage(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -347,7 +347,7 @@ func TestABadCredentialIsNoMessage(t *testing.T) {
 			a := n.send(http.MethodPost, d, list, append([]string{"Content-Type", "application/json"}, headers...)...)
 			n.refused(a, 401, "-", "")
 			want := `Bearer realm="countersign", resource_metadata="` + n.url + `/.well-known/oauth-protected-resource` + d + `", error="invalid_token", scope="catalog:read"`
-			if isKey := headers[0] == "X-API-Key" || strings.Contains(headers[1], " svc"); isKey { // no OAuth log-in makes a key good
+			if isKey := headers[0] == "X-API-Key" || strings.Contains(headers[1], " svc"); isKey { // an OAuth log-in does not make a key valid
 				want = `ApiKey realm="countersign"`
 				if !strings.Contains(string(a.body), "make a key at") {
 					t.Errorf("%v: %s", headers, a.body)
@@ -370,8 +370,8 @@ func TestABadCredentialIsNoMessage(t *testing.T) {
 	n.refused(n.send(http.MethodPost, "/mcp", list, "Content-Type", "application/json", "Authorization", "Bearer "+token), 401, "unauthorized", "")
 }
 
-// The tools and resources of an organization return the same records as REST, and no records of
-// others.
+// TestOrganizationTools checks that the tools and resources of an organization return the same
+// records as REST, and no records of others.
 func TestOrganizationTools(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -450,15 +450,15 @@ func TestOrganizationTools(t *testing.T) {
 	}
 }
 
-// tokenWithPolicy returns a live token of a new organization with a policy that allows something.
+// tokenWithPolicy returns a valid token of a new organization whose policy allows some payments.
 func (n *node) tokenWithPolicy() string {
 	n.t.Helper()
 	_, token := n.organizationWith(`{"policyId":"default","maxUsdPerTransaction":1,"allowedNetworks":["base"],"requireHttps":true}`)
 	return token
 }
 
-// organizationWith makes an organization whose active policy is the given one, and returns its id
-// and a live token with every scope.
+// organizationWith creates an organization with this active policy. It returns its id and a valid
+// token with every scope.
 func (n *node) organizationWith(policy string) (orgID, token string) {
 	n.t.Helper()
 	o, err := n.app.CreateOrganization(n.t.Context(), "operator", "Acme", "team", fmt.Sprintf("owner%d@example.com", addresses.Add(1)))
@@ -479,7 +479,8 @@ func (n *node) organizationWith(policy string) (orgID, token string) {
 	return o.OrgID, issued.Token
 }
 
-// notFoundError returns nil if the error says that a resource does not exist.
+// notFoundError returns nil if the error says that a resource does not exist. Otherwise it returns
+// an error.
 func notFoundError(err error) error {
 	if err != nil && strings.Contains(err.Error(), "resource not found") {
 		return nil
@@ -487,7 +488,7 @@ func notFoundError(err error) error {
 	return fmt.Errorf("not the error of an unknown resource: %w", err)
 }
 
-// TestResourcesAndPrompts holds that the documents are resources, byte for byte, and that the
+// TestResourcesAndPrompts checks that the documents are resources, byte for byte, and that the
 // active policy is a resource for its organization.
 func TestResourcesAndPrompts(t *testing.T) {
 	t.Parallel()
@@ -532,7 +533,8 @@ func TestResourcesAndPrompts(t *testing.T) {
 	}
 }
 
-// A message is checked completely before any part of it is used.
+// TestIntegersBeyondTheLimit checks that a message is validated completely before any part of it
+// is used.
 func TestIntegersBeyondTheLimit(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -617,14 +619,14 @@ func TestMessagesAreReadStrictly(t *testing.T) {
 	}
 }
 
-// Without the database no answer is final: a model can send the same call again, and so can a
-// client whose key could not be looked up.
+// TestToolsWhileTheDatabaseIsAway checks that no answer is final while the database is down: a
+// model can send the same call again, and so can a client whose key could not be read.
 func TestToolsWhileTheDatabaseIsAway(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
 	key, unseen, body := n.issueKey(), n.issueKey(), `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"action_safety_quick_gate","arguments":{"command":"ls"}}}`
 	session := n.dial(eras[1], "X-API-Key", key)
-	n.callTool(session, "action_safety_quick_gate", `{"command":"ls"}`) // the node knows this key
+	n.callTool(session, "action_safety_quick_gate", `{"command":"ls"}`) // the node caches this key
 	n.db.Away(t)
 	n.refusedTool(n.callTool(session, "action_safety_quick_gate", `{"command":"ls"}`), 503, n.post(quickPath, key, `{"command":"ls"}`))
 	n.refused(n.post("/mcp", unseen, body), 503, "temporarily_unavailable", "")
@@ -635,14 +637,14 @@ func TestToolsWhileTheDatabaseIsAway(t *testing.T) {
 	n.db.Back(t)
 	a := n.post("/mcp", unseen, body)
 	if n.app.Ledger.Home(key[5:17]) != n.app.Ledger.Home(unseen[5:17]) && strings.Contains(string(a.body), "temporarily_unavailable") {
-		a = n.post("/mcp", unseen, body) // nobody had asked its partition since: it finds out, and says so once
+		a = n.post("/mcp", unseen, body) // the node has not read this partition since the outage, so the first read fails with an old connection
 	}
 	if a.status != 200 || !strings.Contains(string(a.body), `\"risk\":\"low\"`) {
 		t.Errorf("%v", a)
 	}
 }
 
-// One server answers many callers at once, each with its own answer.
+// TestToolsAtOnce checks that many concurrent callers each get their own answer.
 func TestToolsAtOnce(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -665,8 +667,8 @@ func TestToolsAtOnce(t *testing.T) {
 	}
 }
 
-// The list of tools is short enough for a model to read, and each focused door has only the tools
-// of its purpose.
+// TestListsOfToolsAreShort checks that the list of tools is short enough for a model, and that
+// each focused endpoint offers only the tools of its purpose.
 func TestListsOfToolsAreShort(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -684,7 +686,7 @@ func TestListsOfToolsAreShort(t *testing.T) {
 		if count := len(answer.Result.Tools); count < bounds[0] || count > bounds[1] || len(a.body) > bounds[2] {
 			t.Errorf("%s: %d tools in %d octets", path, count, len(a.body))
 		}
-		if strings.Contains(string(a.body), "$ref") || strings.Contains(string(a.body), "$defs") { // which some clients pass on unresolved
+		if strings.Contains(string(a.body), "$ref") || strings.Contains(string(a.body), "$defs") { // some clients pass references on unresolved
 			t.Errorf("%s has schemas with references", path)
 		}
 		for _, tool := range answer.Result.Tools {
@@ -702,8 +704,8 @@ func TestListsOfToolsAreShort(t *testing.T) {
 	}
 }
 
-// sameInput checks the short schema of a tool against the one that validates: it has the same
-// members at every level, and the idempotency key, which over HTTP may be a header.
+// sameInput checks that the short schema of a tool has the same members at every level as the
+// schema that validates, and the idempotency key, which over HTTP may be a header.
 func (n *node) sameInput(o *op.Operation, tool *sdk.Tool) {
 	n.t.Helper()
 	whole, _ := plainJSON(n.t, o.Schema.Document).(map[string]any)
@@ -716,7 +718,7 @@ func (n *node) sameInput(o *op.Operation, tool *sdk.Tool) {
 	}
 }
 
-// membersOf returns the paths of all members of a schema, and which of them are required.
+// membersOf returns the paths of all members of a schema, and whether each is required.
 func membersOf(schema, definitions map[string]any) map[string]bool {
 	found := map[string]bool{}
 	var visit func(s any, at string)

@@ -38,7 +38,7 @@ func (n *node) demanded(a toolAnswer) x402.PaymentRequired {
 	return required
 }
 
-// ended returns how the payment of a tool call ended.
+// ended returns the outcome of the payment of a tool call.
 func ended(t *testing.T, a toolAnswer) x402.SettleResponse {
 	t.Helper()
 	text, err := json.Marshal(a.meta["x402/payment-response"])
@@ -54,8 +54,9 @@ func ended(t *testing.T, a toolAnswer) x402.SettleResponse {
 
 func payment(o x402test.Order) any { return jsonRaw(o.JSON()) }
 
-// Without a payment a tool names its price, as REST does. With a payment it is computed once, and
-// the answer can be fetched over REST, too. A payment for one call does not pay for another.
+// TestToolsArePaidFor checks that a tool without a payment demands its price, like REST. With a
+// payment the answer is computed once and can be fetched over REST, too. A payment for one call
+// does not pay for another.
 func TestToolsArePaidFor(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -65,7 +66,7 @@ func TestToolsArePaidFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, era := range eras {
-		// Over HTTP a payment does not name a tool; in a message it does.
+		// A payment in an HTTP header belongs to no tool and is ignored; in a message it is used.
 		session := n.dial(era, "PAYMENT-SIGNATURE", wallet.Order(rest, "in the header "+era, n.clock.Now()).Header())
 		var required x402.PaymentRequired
 		n.unchanged(func() { required = n.demanded(n.callTool(session, gate, command)) })
@@ -99,8 +100,8 @@ func TestToolsArePaidFor(t *testing.T) {
 	}
 }
 
-// TestAToolsBadPayments holds that a payment that is not accepted is answered with the reason and a
-// new offer, and that nothing is charged. A good key that is sent with it is ignored.
+// TestAToolsBadPayments checks that a refused payment is answered with the reason and a new offer,
+// and that nothing is charged. A valid key in the same request is ignored.
 func TestAToolsBadPayments(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -133,7 +134,7 @@ func TestAToolsBadPayments(t *testing.T) {
 	})
 }
 
-// settlingNode is a node whose payments are settled on a chain.
+// settlingNode returns a node whose payments settle on a chain.
 func settlingNode(t *testing.T, wait time.Duration) (*node, *x402test.Facilitator, *x402test.Chain) {
 	t.Helper()
 	clock := ledgertest.NewClock(ledgertest.Present())
@@ -149,8 +150,9 @@ func settlingNode(t *testing.T, wait time.Duration) (*node, *x402test.Facilitato
 	return startNode(t, setup{clock: clock, settler: settler, wait: wait}), facilitator, chain
 }
 
-// A buyer who hangs up while the payment settles has paid once and fetches the answer later, in
-// both generations of the protocol. In one of them the end of a request cancels its call.
+// TestABuyerHangsUpOnATool checks that a buyer who disconnects during the settlement pays once and
+// can fetch the answer later, in both generations of the protocol. In one of them, the end of a
+// request cancels its call.
 func TestABuyerHangsUpOnATool(t *testing.T) {
 	t.Parallel()
 	n, facilitator, chain := settlingNode(t, 0)
@@ -177,8 +179,8 @@ func TestABuyerHangsUpOnATool(t *testing.T) {
 	}
 }
 
-// TestAToolsPaymentWithoutAnEnd holds that a payment whose outcome is not known leads to no demand
-// for another one: the answer is text alone, with the state.
+// TestAToolsPaymentWithoutAnEnd checks that a payment with unknown outcome does not lead to a
+// demand for another one: the answer is only text, with the state.
 func TestAToolsPaymentWithoutAnEnd(t *testing.T) {
 	t.Parallel()
 	n, facilitator, chain := settlingNode(t, time.Millisecond)
@@ -202,7 +204,8 @@ func TestAToolsPaymentWithoutAnEnd(t *testing.T) {
 	}
 }
 
-// The answer at a key's quota says so, and the same call works with a payment.
+// TestAToolAtTheQuotaIsPaidFor checks that the answer at a key's quota offers payment, and that
+// the same call works with a payment.
 func TestAToolAtTheQuotaIsPaidFor(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -218,8 +221,8 @@ func TestAToolAtTheQuotaIsPaidFor(t *testing.T) {
 	}
 }
 
-// An agent's access token pays with the agent's credit, as over REST. A call that the credit does
-// not cover may be paid for.
+// TestAnAgentsTokenPaysForTools checks that an agent's access token pays with the agent's credit,
+// as over REST. A call that the credit does not cover can be paid by x402.
 func TestAnAgentsTokenPaysForTools(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -238,7 +241,8 @@ func TestAnAgentsTokenPaysForTools(t *testing.T) {
 	}
 }
 
-// A client's validator checks a demand against the tool's output schema.
+// TestADemandFitsTheOutputSchema checks that a demand for payment matches the tool's output
+// schema, which a client may validate.
 func TestADemandFitsTheOutputSchema(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})

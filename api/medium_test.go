@@ -8,8 +8,8 @@ import (
 	"github.com/countersign/countersign/api/site"
 )
 
-// Every text from which an agent learns what to do with a verdict says the same about medium: it
-// needs no person, but the agent must not go on unchanged.
+// TestEveryTextSaysTheSameOfMedium checks that every text that instructs an agent gives the same
+// advice for a verdict of medium: no person is needed, but the agent must not go on unchanged.
 func TestEveryTextSaysTheSameOfMedium(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -24,7 +24,7 @@ func TestEveryTextSaysTheSameOfMedium(t *testing.T) {
 	for name, text := range texts {
 		want := 1
 		if name == "/llms-prompts.txt" {
-			want = 2 // over HTTP, over MCP
+			want = 2 // once for HTTP, once for MCP
 		}
 		if got := strings.Count(text, site.AtMedium); got != want {
 			t.Errorf("%s says %d times of medium: %s", name, got, site.AtMedium)

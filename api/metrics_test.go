@@ -12,7 +12,7 @@ import (
 	"github.com/countersign/countersign/api"
 )
 
-// metric returns the value of one line of the metrics page.
+// metric returns the value of one line of /metrics.
 func (s *site) metric(t *testing.T, line string) string {
 	t.Helper()
 	answer := httptest.NewRecorder()
@@ -25,8 +25,8 @@ func (s *site) metric(t *testing.T, line string) string {
 	return "no such metric"
 }
 
-// New answers are counted by outcome, repeated answers are not, and no label contains anything that
-// a caller sent.
+// TestOutcomesAreCounted checks that new answers are counted by outcome, that repeated answers are
+// not, and that no label contains anything that a caller sent.
 func TestOutcomesAreCounted(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -63,21 +63,21 @@ func TestOutcomesAreCounted(t *testing.T) {
 			t.Errorf("%s is %s, want %s", line, got, want)
 		}
 	}
-	// The name contains the unit. Of a bare number a reader would have to guess it.
+	// The log line must name the unit, because a reader would have to guess it.
 	if line := regexp.MustCompile(`"msg":"request".*"durationMs":\d+(\.\d+)?[,}]`); !line.MatchString(s.logs.String()) {
 		t.Errorf("no duration with its unit in the log")
 	}
 }
 
-// Alerts and dashboard use only metrics that exist: a rule with a name that is not exported never
-// fires.
+// TestAlertsAndDashboardNameMetricsThatAreThere checks that alerts and the dashboard use only
+// metrics that exist. A rule with an unknown name never fires.
 func TestAlertsAndDashboardNameMetricsThatAreThere(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	answer := httptest.NewRecorder()
 	s.server.Internal().ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
 	there := answer.Body.String()
-	// A metric without a count has no line, and the last one is a metric of cmd/fanout.
+	// These metrics have no line before the first count. The last one is a metric of cmd/fanout.
 	for _, name := range []string{"countersign_request_seconds", "countersign_verdicts_total", "countersign_decisions_total", "countersign_receipts_total",
 		"countersign_approvals_total", "countersign_payments_total", "countersign_webhook_attempts_total", "countersign_fanout_without_data_total"} {
 		there += "# TYPE " + name + " counter\n"

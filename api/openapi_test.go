@@ -22,14 +22,14 @@ import (
 	"github.com/countersign/countersign/api/services"
 )
 
-// openAPIDocument returns the document as a client reads it.
+// openAPIDocument is an OpenAPI document, parsed like a client would.
 type openAPIDocument struct {
 	text     []byte
 	root     map[string]any
 	compiler *jsonschema.Compiler
 }
 
-// openAPIDocument returns the full contract.
+// openAPIDocument returns the document with all operations.
 func (n *node) openAPIDocument() openAPIDocument {
 	n.t.Helper()
 	return n.openAPIAt("/openapi-full.json")
@@ -86,8 +86,7 @@ func (d openAPIDocument) schema(t *testing.T, parts ...string) *jsonschema.Schem
 	return compiled
 }
 
-// valid fails the test unless a body has the shape that the document has for an answer of the
-// operation.
+// valid fails the test unless the answer matches the schema that the document has for this status.
 func (d openAPIDocument) valid(t *testing.T, o described, a answer) {
 	t.Helper()
 	responses, _ := o.operation["responses"].(map[string]any)
@@ -211,8 +210,8 @@ func (d openAPIDocument) inlined(v any) any {
 	return v
 }
 
-// lenientRequests accept unknown members, as RFC 6749 and 7591 demand. A document to verify may be
-// anything that a caller was handed.
+// lenientRequests accept unknown members, as RFC 6749 and 7591 demand. A document to verify may
+// also have any members.
 var lenientRequests = map[string]bool{
 	"#/components/schemas/RegisterAgentRequest": true, "#/components/schemas/RequestAccessTokenRequest": true,
 	"#/components/schemas/RevokeAccessTokenRequest": true, "#/components/schemas/IntrospectAccessTokenRequest": true,
@@ -231,7 +230,7 @@ func (d openAPIDocument) at(parts ...string) any {
 	return v
 }
 
-// lintParameters compares the braces of a path with the declared parameters.
+// lintParameters compares the variables of a path with the declared parameters.
 func (d openAPIDocument) lintParameters(t *testing.T, o described) {
 	t.Helper()
 	var declared []string
@@ -260,7 +259,7 @@ func (d openAPIDocument) lintParameters(t *testing.T, o described) {
 	}
 }
 
-// lintEverything visits every value: references resolve, nullable schemas do not use a list of
+// lintEverything checks every value: references resolve, nullable schemas do not use a list of
 // types, and documented objects allow no other members.
 func (d openAPIDocument) lintEverything(t *testing.T, v any, where string) {
 	switch v := v.(type) {
@@ -274,7 +273,7 @@ func (d openAPIDocument) lintEverything(t *testing.T, v any, where string) {
 		if _, list := v["type"].([]any); list {
 			t.Errorf("%s: a list of types", where)
 		}
-		// RFC 6749 and 7591 demand it; and whole answers can be verified.
+		// RFC 6749 and 7591 demand unknown members; and complete answers can be verified.
 		lenient := lenientRequests[where] && v["additionalProperties"] == true
 		if properties, is := v["properties"].(map[string]any); is && v["type"] == "object" && v["additionalProperties"] != false && !lenient {
 			t.Errorf("%s: takes members besides %v", where, sortedKeys(properties))
@@ -291,7 +290,8 @@ func (d openAPIDocument) lintEverything(t *testing.T, v any, where string) {
 	}
 }
 
-// Every service has one declaration, and route, price and schemas follow from it.
+// TestEveryServiceAgreesWithItsDeclaration checks that every service has one declaration, from
+// which route, price and schemas are derived.
 func TestEveryServiceAgreesWithItsDeclaration(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -324,7 +324,7 @@ func TestEveryServiceAgreesWithItsDeclaration(t *testing.T) {
 				t.Errorf("%s: %s does not document %s", path, status, name)
 			}
 		}
-		// The published schema of the request is the one that validates.
+		// The published schema of the request must be the one that validates.
 		validated, err := schema.New(s.Input())
 		if err != nil {
 			t.Fatal(err)
@@ -358,8 +358,8 @@ func TestEveryServiceAgreesWithItsDeclaration(t *testing.T) {
 	}
 }
 
-// TestTableAndDocumentAreTheSame holds that every operation of the table has a route and is in the
-// document.
+// TestTableAndDocumentAreTheSame checks that every operation of the table has a route and is in
+// the document.
 func TestTableAndDocumentAreTheSame(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -384,7 +384,8 @@ func TestTableAndDocumentAreTheSame(t *testing.T) {
 	}
 }
 
-// Every example of a request is answered, and every answer has the published shape.
+// TestEveryExampleIsAnsweredAsDocumented checks that every example request is answered, and that
+// every answer has the published shape.
 func TestEveryExampleIsAnsweredAsDocumented(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -394,7 +395,7 @@ func TestEveryExampleIsAnsweredAsDocumented(t *testing.T) {
 	executed := map[string]bool{}
 	for _, endpoint := range operations() {
 		if endpoint.Access.Right != "" || endpoint.Access.Kind == credential.Person || endpoint.Access.Scope != "" || endpoint.Sells != nil || endpoint.OAuth == "invalid_request" {
-			continue // needs an organization, a customer, a payment or a client
+			continue // requires an organization, a customer, a payment or a client
 		}
 		o := described{strings.ToLower(endpoint.Method), endpoint.Path, d.at("paths", endpoint.Path, strings.ToLower(endpoint.Method)).(map[string]any)}
 		var a answer
@@ -425,7 +426,7 @@ func TestEveryExampleIsAnsweredAsDocumented(t *testing.T) {
 			t.Errorf("the example of %s was not executed", s.Name)
 		}
 	}
-	// The status record and a verification have no example of their own.
+	// The status record and the verification have no fixed example.
 	_, run := n.runWorkflow(key, verdicts[3].body)
 	status := described{"get", statusPath + "{workflowId}", d.at("paths", statusPath+"{workflowId}", "get").(map[string]any)}
 	d.valid(t, status, n.get(statusPath+fmt.Sprint(run["workflowId"])))
@@ -445,7 +446,7 @@ func TestEveryExampleIsAnsweredAsDocumented(t *testing.T) {
 	}
 }
 
-// A status record has one shape or the other, never both.
+// TestStatusHasTwoShapes checks that a status record has exactly one of its two shapes.
 func TestStatusHasTwoShapes(t *testing.T) {
 	t.Parallel()
 	d := startNode(t, setup{}).openAPIDocument()
@@ -470,7 +471,8 @@ func TestStatusHasTwoShapes(t *testing.T) {
 	}
 }
 
-// The published schema decides: the service refuses what it refuses, and answers what it accepts.
+// TestPublishedSchemaAndServiceAgree checks that the service refuses a body if and only if the
+// published schema does.
 func TestPublishedSchemaAndServiceAgree(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -494,10 +496,9 @@ func TestPublishedSchemaAndServiceAgree(t *testing.T) {
 	}
 }
 
-// TestAgentsContractIsPartOfTheWhole holds what /openapi.json contains, for a reader who has only
-// the address: every operation that the specification names, the verification of records, nothing
-// else, each as in the full contract, and each with a way to call it that readers without OAuth
-// understand.
+// TestAgentsContractIsPartOfTheWhole checks the content of /openapi.json: every operation that the
+// specification requires and the verification of records, no others, each as in the full document,
+// and each with a way to call it without OAuth.
 func TestAgentsContractIsPartOfTheWhole(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -542,7 +543,7 @@ func TestAgentsContractIsPartOfTheWhole(t *testing.T) {
 	}
 }
 
-// specified are the operations of the specification, as method and path.
+// specified lists the operations that the specification requires, as method and path.
 func specified() []string {
 	list := []string{
 		"get /api/agent-workflows/action-safety/status/{workflowId}",
@@ -598,14 +599,14 @@ func TestDocumentIsTheSameBytesUntilSomethingChanges(t *testing.T) {
 		if head.status != 200 || len(head.body) != 0 || head.header.Get("ETag") != etag || head.header.Get("Content-Type") != a.header.Get("Content-Type") {
 			t.Errorf("HEAD %s: %v %v", path, head, head.header)
 		}
-		// The address in a document never comes from the request.
+		// Addresses in a document must never come from the request.
 		if b := n.send("GET", path, "", "X-Forwarded-Host", canary, "X-Forwarded-Proto", canary, "Host", canary); !bytes.Equal(b.body, a.body) {
 			t.Errorf("%s follows the request's host", path)
 		}
 	}
 }
 
-// An inconsistent declaration stops the program at its start.
+// TestEveryServiceIsComplete checks that the declarations of services are complete and unique.
 func TestEveryServiceIsComplete(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -623,8 +624,9 @@ func TestEveryServiceIsComplete(t *testing.T) {
 	}
 }
 
-// Every member of a request and an answer of a service has its description at the member itself,
-// where readers look for it, also if it may be null.
+// TestEveryMemberOfAServiceIsDescribed checks that every member of a service's request and answer
+// has its description at the member itself, where readers expect it, even if the member may be
+// null.
 func TestEveryMemberOfAServiceIsDescribed(t *testing.T) {
 	t.Parallel()
 	for _, s := range services.List() {

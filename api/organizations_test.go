@@ -16,7 +16,7 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// routes says for each route which roles may call it, and the answer to a request that changes
+// routes lists for each route which roles may call it, and the answer to a request that changes
 // nothing. Every other role gets 403.
 var routes = []struct {
 	method, path, who string
@@ -57,7 +57,7 @@ var routes = []struct {
 	{"POST", "/api/assurance/policies/freeze", "owner admin", 400},
 }
 
-// TestEveryRouteIsInTheTable holds that every operation has an access check and is in the table
+// TestEveryRouteIsInTheTable checks that every operation has an access check and is in the table
 // above.
 func TestEveryRouteIsInTheTable(t *testing.T) {
 	t.Parallel()
@@ -86,7 +86,8 @@ func TestEveryRouteIsInTheTable(t *testing.T) {
 	}
 }
 
-// door is a request to one route with some credentials, and with a body that is refused.
+// door sends a request to a route with some credentials. Its body is refused, so that it changes
+// nothing.
 func (b *browser) door(method, path string, header ...string) answer {
 	b.t.Helper()
 	body := ""
@@ -96,7 +97,7 @@ func (b *browser) door(method, path string, header ...string) answer {
 	return b.do(method, path, "application/json", body, header...)
 }
 
-// crew is an organization with a member in every role and a token of every scope.
+// crew is an organization with a member in every role, and a token for every scope.
 type crew struct {
 	*tenant
 	people map[string]*browser
@@ -125,7 +126,7 @@ func newCrew(t *testing.T, s *site, plan, name string) *crew {
 	return c
 }
 
-// now returns the principal of the operator in the present organization.
+// now returns the principal of the operator in the current state of the organization.
 func (c *crew) now(t *testing.T) organizations.Principal {
 	t.Helper()
 	p, err := c.site.app.Operator(t.Context(), c.orgID)
@@ -135,7 +136,7 @@ func (c *crew) now(t *testing.T) organizations.Principal {
 	return p
 }
 
-// each calls every route with every credential, and checks for the status that want returns.
+// each calls every route with every credential, and compares the answer with the result of want.
 func (c *crew) each(t *testing.T, want func(who string, allowed bool, inside int) (status int, message string)) {
 	t.Helper()
 	for _, route := range routes {
@@ -222,8 +223,8 @@ func TestEveryRoleAtEveryRoute(t *testing.T) {
 	clean(t, s)
 }
 
-// TestStaleSignIn holds that eleven minutes after signing in the operations on rights and rules are
-// refused, and all others work.
+// TestStaleSignIn checks that eleven minutes after the sign-in, the operations that change rights
+// and policies are refused, and all others work.
 func TestStaleSignIn(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -244,7 +245,7 @@ func TestStaleSignIn(t *testing.T) {
 	owner.want(owner.door("POST", "/api/assurance/tokens"), 400, "")
 }
 
-// TestPlanAtEveryRoute holds that a suspended organization has no access, and that one without an
+// TestPlanAtEveryRoute checks that a suspended organization has no access, and that one without an
 // active plan can read its evidence for 90 days.
 func TestPlanAtEveryRoute(t *testing.T) {
 	t.Parallel()
@@ -279,7 +280,7 @@ func TestPlanAtEveryRoute(t *testing.T) {
 	change(organizations.OrganizationChange{State: "lapsed"})
 	for _, route := range routes {
 		got := c.people["owner"].door(route.method, route.path)
-		// Evidence stays accessible, and so do the operations that remove access to it.
+		// Evidence can still be read, and operations that reduce access still work.
 		if route.method == http.MethodGet && open(route.path) || strings.HasPrefix(route.path, "/api/assurance/exports") {
 			if got.status != route.status {
 				t.Errorf("lapsed, %s: %d %s, want %d", route.path, got.status, got.body, route.status)
@@ -288,7 +289,7 @@ func TestPlanAtEveryRoute(t *testing.T) {
 			t.Errorf("lapsed, %s %s: %d %s", route.method, route.path, got.status, got.body)
 		}
 	}
-	change(organizations.OrganizationChange{State: "lapsed"}) // again: it ends now
+	change(organizations.OrganizationChange{State: "lapsed"}) // again, so that the 90 days start now
 	if _, err := s.app.UpdateOrganization(t.Context(), "operator", c.orgID, organizations.OrganizationChange{
 		State: "lapsed", PlanEnded: s.clock.Now().Add(-91 * 24 * time.Hour), Reason: "long ago"}); err != nil {
 		t.Fatal(err)
@@ -298,7 +299,7 @@ func TestPlanAtEveryRoute(t *testing.T) {
 	c.people["owner"].want(c.people["owner"].get("/api/assurance/history"), 200, "items")
 }
 
-// TestMembersAndTokensOverTheAPI goes through the usual work of an admin.
+// TestMembersAndTokensOverTheAPI does the usual work of an admin.
 func TestMembersAndTokensOverTheAPI(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -360,14 +361,15 @@ func TestMembersAndTokensOverTheAPI(t *testing.T) {
 	} {
 		ada.want(ada.post(bad.path, bad.body), 400, bad.text)
 	}
-	// The log contains no secret and no address.
+	// The log must contain no secret and no e-mail address.
 	if text := s.logs.String(); strings.Contains(text, token.Token[18:61]) || strings.Contains(text, "acme.example") {
 		t.Error("the log holds a secret or an address")
 	}
 	clean(t, s)
 }
 
-// TestPolicyOverTheAPI drafts a policy as one member, activates it as another, and reads it as all.
+// TestPolicyOverTheAPI drafts a policy as one member, activates it as another, and reads it in
+// every role.
 func TestPolicyOverTheAPI(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -400,7 +402,8 @@ func TestPolicyOverTheAPI(t *testing.T) {
 	clean(t, s)
 }
 
-// TestFreezeOverTheAPI holds that one admin can stop everything, and that two are needed to go on.
+// TestFreezeOverTheAPI checks that one admin can stop everything, and that two members are
+// required to continue.
 func TestFreezeOverTheAPI(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -435,7 +438,7 @@ func TestFreezeOverTheAPI(t *testing.T) {
 	clean(t, s)
 }
 
-// TestRenameOverTheAPI holds that members cannot change plan and state.
+// TestRenameOverTheAPI checks that members can change the name, but not the plan and the state.
 func TestRenameOverTheAPI(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -453,7 +456,7 @@ func TestRenameOverTheAPI(t *testing.T) {
 	clean(t, s)
 }
 
-// TestSessionOfTwoOrganizations holds that such a session must choose an organization.
+// TestSessionOfTwoOrganizations checks that a person in two organizations must choose one.
 func TestSessionOfTwoOrganizations(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -475,7 +478,7 @@ func TestSessionOfTwoOrganizations(t *testing.T) {
 	}
 	b.want(b.get("/api/assurance/organization"), 200, two.orgID)
 	b.want(b.get("/account"), 200, "<strong>you act for it</strong>")
-	// The person has left the chosen organization, so the other one is chosen.
+	// The person leaves the chosen organization, so the other one is chosen.
 	p, err := s.app.Operator(t.Context(), two.orgID)
 	if err != nil {
 		t.Fatal(err)
@@ -496,8 +499,8 @@ func TestSessionOfTwoOrganizations(t *testing.T) {
 	b.want(b.get("/api/assurance/organization"), 200, one.orgID)
 }
 
-// TestReviewPage holds that a member other than the one who asked sees the exact action and decides
-// once.
+// TestReviewPage checks that a member other than the one who requested the decision sees the exact
+// action, and can give a verdict once.
 func TestReviewPage(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -539,8 +542,8 @@ func TestReviewPage(t *testing.T) {
 	clean(t, s)
 }
 
-// TestRightsEndOnEveryNode holds that rights that end on one node end on the other one, although it
-// has member and token in its cache.
+// TestRightsEndOnEveryNode checks that rights that end on one node end on the other one, too,
+// although it caches member and token.
 func TestRightsEndOnEveryNode(t *testing.T) {
 	t.Parallel()
 	db := api.Databases.New(t)
@@ -572,7 +575,7 @@ func TestRightsEndOnEveryNode(t *testing.T) {
 	}
 	for _, got := range []answer{
 		program.get("/api/assurance/history", bearer...),
-		program.post("/api/assurance/decisions", decisionBody("k1", weather), bearer...), // would be a replay
+		program.post("/api/assurance/decisions", decisionBody("k1", weather), bearer...), // a repeated request
 		program.post("/api/assurance/decisions", decisionBody("k2", weather), bearer...),
 	} {
 		program.want(got, 401, `{"error":"invalid or expired token"}`)
@@ -580,8 +583,8 @@ func TestRightsEndOnEveryNode(t *testing.T) {
 	clean(t, one)
 }
 
-// TestDatabaseAway holds that every route answers 503 in the words of the contract, and works as
-// before once the database is back.
+// TestDatabaseAway checks that without a database every route answers 503 with the text of the
+// contract, and works again afterwards.
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
 	db := api.Databases.New(t)
@@ -594,7 +597,7 @@ func TestDatabaseAway(t *testing.T) {
 			"owner": c.people["owner"].door(route.method, route.path),
 			"token": nobody.door(route.method, route.path, "Authorization", "Bearer "+c.tokens[organizations.ScopeRead]),
 		} {
-			// Errors that need no database may be answered: a missing scope, a bad body.
+			// Errors that need no database are allowed: a missing scope, an invalid body.
 			away := `{"error":"temporarily unavailable; retry with the same idempotencyKey"}`
 			if got.status != 503 && got.status != 403 && got.status != 400 || got.status == 503 && (got.header.Get("Retry-After") == "" || got.body != away) || strings.Contains(got.body, "SQLSTATE") {
 				t.Errorf("%s %s as %s: %d %s", route.method, route.path, who, got.status, got.body)
@@ -620,8 +623,8 @@ func TestDatabaseAway(t *testing.T) {
 	clean(t, s)
 }
 
-// TestListsArePagedAlike holds that a list has every item once, in order, and ends, and that a
-// cursor that no page gave is refused instead of answered with the first page.
+// TestListsArePagedAlike checks that the pages of a list contain every item once, in order, and
+// end, and that an invalid cursor is refused instead of answered with the first page.
 func TestListsArePagedAlike(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -647,7 +650,7 @@ func TestListsArePagedAlike(t *testing.T) {
 			if err := json.Unmarshal([]byte(got.body), &page, json.MatchCaseInsensitiveNames(true)); err != nil || got.status != 200 {
 				t.Fatalf("%s: %d %s %v", path, got.status, got.body, err)
 			}
-			_, rest, _ := strings.Cut(got.body, `"drafts"`) // active is on every page
+			_, rest, _ := strings.Cut(got.body, `"drafts"`) // the active policy is on every page
 			items := got.body
 			if strings.HasSuffix(path, "policies") {
 				activations, _, _ := strings.Cut(got.body, `"active":`)
@@ -673,8 +676,8 @@ func TestListsArePagedAlike(t *testing.T) {
 	}
 }
 
-// TestIdempotencyKeyIsNotIgnored holds that operations that create something each time refuse the
-// key.
+// TestIdempotencyKeyIsNotIgnored checks that operations that create something at each call refuse
+// the key.
 func TestIdempotencyKeyIsNotIgnored(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

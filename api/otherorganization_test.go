@@ -13,8 +13,7 @@ import (
 	"github.com/countersign/countersign/api"
 )
 
-// acmeAndBeta returns two organizations with ada as an owner. ada is signed in and has not chosen
-// one yet.
+// acmeAndBeta returns two organizations that ada owns. ada is signed in and has not chosen one.
 func acmeAndBeta(t *testing.T, s *site) (acme *tenant, beta string, ada *browser) {
 	t.Helper()
 	acme = newTenant(t, s, "team", "ada@example.com")
@@ -25,7 +24,7 @@ func acmeAndBeta(t *testing.T, s *site) (acme *tenant, beta string, ada *browser
 	return acme, second.OrgID, s.signedIn(t, "ada@example.com")
 }
 
-// actFor chooses an organization, as the page's form does.
+// actFor chooses an organization with the form on the account page.
 func (b *browser) actFor(orgID, next string) string {
 	b.t.Helper()
 	got := b.form("/account/organization", url.Values{"orgId": {orgID}, "next": {next}})
@@ -35,8 +34,8 @@ func (b *browser) actFor(orgID, next string) string {
 	return got.header.Get("Location")
 }
 
-// TestAFormActsForTheOrganizationThatItsPageShows, or for none: another tab may have
-// chosen another one since.
+// TestAFormActsForTheOrganizationThatItsPageShows checks that a form is refused if another tab has
+// chosen another organization since its page was opened.
 func TestAFormActsForTheOrganizationThatItsPageShows(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -85,8 +84,9 @@ var postForm = regexp.MustCompile(`(?s)<form [^>]*method="post".*?</form>`)
 
 var ofPerson = regexp.MustCompile(`<input type="hidden" name="as" value="(cus_[0-9A-Z]+)">`)
 
-// TestAFormActsForThePersonWhosePageItIs holds that a form does not act for a person who has signed
-// in since in another tab of the same browser, also if both are in the same organization.
+// TestAFormActsForThePersonWhosePageItIs checks that a form does not act for a person who has
+// signed in since then in another tab of the same browser, even if both are members of the same
+// organization.
 func TestAFormActsForThePersonWhosePageItIs(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -106,19 +106,19 @@ func TestAFormActsForThePersonWhosePageItIs(t *testing.T) {
 	clean(t, s)
 }
 
-// TestEveryFormCarriesItsOrganization holds that each form of each page has the organization, the
-// person and the address of its page.
+// TestEveryFormCarriesItsOrganization checks that each form of each page contains the
+// organization, the person and the address of its page.
 func TestEveryFormCarriesItsOrganization(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	who, places := pagesOf(t, s)
-	who.want(who.get("/overview"), 200, "") // which chooses the only one
+	who.want(who.get("/overview"), 200, "") // chooses the only organization
 	orgID := who.actsFor()
 	operator, err := s.app.Operator(t.Context(), orgID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	draft, err := s.app.DraftPolicy(t.Context(), operator, []byte(toolPolicy)) // another member's, so that the owner may activate it
+	draft, err := s.app.DraftPolicy(t.Context(), operator, []byte(toolPolicy)) // drafted by another member, so that the owner may activate it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,9 +148,9 @@ func TestEveryFormCarriesItsOrganization(t *testing.T) {
 	}
 }
 
-// TestAnAddressOfAnOrganizationLeadsThere holds that a member who acts for no organization acts for
-// that of the address, that a member who acts for another one is asked, and that others do not
-// learn that it exists.
+// TestAnAddressOfAnOrganizationLeadsThere checks an address that names an organization. A member
+// who has chosen no organization gets this one. A member who has chosen another one is asked.
+// Others must not find out that the organization exists.
 func TestAnAddressOfAnOrganizationLeadsThere(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -171,7 +171,7 @@ func TestAnAddressOfAnOrganizationLeadsThere(t *testing.T) {
 		t.Fatalf("the e-mail links to %s, want %s", message.Link, want)
 	}
 
-	// Without a session the visitor signs in first.
+	// Without a session, the visitor must sign in first.
 	stranger := s.browser(t)
 	if got := stranger.get(link).header.Get("Location"); got != "/sign-in?next="+url.QueryEscape(link) {
 		t.Errorf("to %s", got)
@@ -188,12 +188,13 @@ func TestAnAddressOfAnOrganizationLeadsThere(t *testing.T) {
 		t.Errorf("the offer leads to %s", to)
 	}
 	ada.want(ada.get(link), 200, "Your verdict")
-	// An address without an organization says which other organizations may have the page.
+	// For an address without an organization, the answer lists the organizations that may have the
+	// page.
 	ada.actFor(beta, "")
 	ada.want(ada.get("/reviews/"+id), 404, "Look in Acme")
 
-	// After signing in again, an address without an organization asks for one first and then goes
-	// on.
+	// After a new sign-in, an address without an organization first asks for one and then
+	// continues.
 	ada.signIn("ada@example.com")
 	got := ada.get("/reviews/" + id)
 	if want := "/account?next=" + url.QueryEscape("/reviews/"+id); got.status != 303 || got.header.Get("Location") != want {
@@ -216,8 +217,8 @@ func TestAnAddressOfAnOrganizationLeadsThere(t *testing.T) {
 	clean(t, s)
 }
 
-// TestWalkTwoTabs holds that what one tab shows is not done for the organization that another tab
-// has chosen, and that the way back leads to the same page.
+// TestWalkTwoTabs checks that a form of one tab does not act for the organization that another tab
+// has chosen, and that the visitor gets back to the same page.
 func TestWalkTwoTabs(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -226,7 +227,7 @@ func TestWalkTwoTabs(t *testing.T) {
 	w := s.openWindow(t)
 	w.as(ada)
 	w.open("/members")
-	ada.actFor(beta, "") // the other tab
+	ada.actFor(beta, "") // in the other tab
 	w.fill("email", "stranger@example.com")
 	w.press("Add")
 	w.see("The page was of Acme, and you act for Beta now.")

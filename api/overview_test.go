@@ -11,8 +11,8 @@ import (
 	"github.com/countersign/countersign/ledger/audit"
 )
 
-// TestOverviewSaysWhatEndsSoon holds that the overview shows a token that expires within days, and
-// whether the ledger has verified itself.
+// TestOverviewSaysWhatEndsSoon checks that the overview shows a token that expires within days,
+// and the result of the ledger's self-check.
 func TestOverviewSaysWhatEndsSoon(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -31,9 +31,9 @@ func TestOverviewSaysWhatEndsSoon(t *testing.T) {
 	owner.want(owner.get("/ledger"), 200, "It verified itself")
 }
 
-// TestAnAlteredLedgerSaysSoEverywhere holds that as soon as a read finds an alteration, the page of
-// the ledger, /readyz and every refusal say the same sentence, even if the verification an hour ago
-// was good. A later verification that finds nothing ends this.
+// TestAnAlteredLedgerSaysSoEverywhere checks that after a read detects an alteration, the page of
+// the ledger, /readyz and every refusal contain the same sentence, even if the last self-check
+// found nothing. A later self-check that finds nothing ends this.
 func TestAnAlteredLedgerSaysSoEverywhere(t *testing.T) {
 	t.Parallel()
 	db := api.Databases.New(t)

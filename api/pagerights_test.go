@@ -18,9 +18,9 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// askedByCommand are the forms whose page declares the right to read it, and whose command asks
-// for another one, with fields for which it does. They stand on a page that shows the refusal
-// with what was written, so that nobody has to write it again.
+// askedByCommand lists the forms whose page requires only the right to read, while the command
+// requires another right, with fields for which it does. The page of such a form shows the refusal
+// together with what was written, so that the person does not have to type it again.
 var askedByCommand = map[string]struct {
 	right  organizations.Right
 	fields url.Values
@@ -29,8 +29,8 @@ var askedByCommand = map[string]struct {
 	"POST /policies/drafts/{id}": {organizations.RightActivate, nil},
 }
 
-// filled are the fields of forms that are checked before their command, so that the command asks
-// for its right. With the right the forms are refused all the same, or do no harm.
+// filled lists fields of forms that are checked before the command checks the right. With the
+// right, these forms are refused nevertheless or do no harm.
 var filled = map[string]url.Values{
 	"POST /members/remove":       {"sure": {"yes"}},
 	"POST /keys":                 {"scope": {"x"}},
@@ -40,15 +40,15 @@ var filled = map[string]url.Values{
 }
 
 // TestEveryPageAsksForTheRightThatItDeclares opens every page in every role, signed out, as a
-// member of no organization and as a member of another one. Each answer follows from what the page
-// declares, and a command never requires more.
+// member of no organization and as a member of another one. Each answer must follow from the right
+// that the page declares, and a command must not require more.
 func TestEveryPageAsksForTheRightThatItDeclares(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")
 	c.activate(t, toolPolicy)
 	things := c.furnish(t)
-	draft, err := s.app.DraftPolicy(t.Context(), c.now(t), []byte(toolPolicy)) // no tested member's own draft, so that only the role decides who activates it
+	draft, err := s.app.DraftPolicy(t.Context(), c.now(t), []byte(toolPolicy)) // the draft is by another member, so that only the role decides who may activate it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestEveryPageAsksForTheRightThatItDeclares(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.round(true)
-	s.clock.Add(11 * time.Minute) // a sign-in is fresh for 10
+	s.clock.Add(11 * time.Minute) // a sign-in counts as recent for 10 minutes
 	w.round(false)
 	if w.tried < 600 {
 		t.Errorf("only %d pages were asked for", w.tried)
@@ -69,7 +69,7 @@ func TestEveryPageAsksForTheRightThatItDeclares(t *testing.T) {
 	clean(t, s)
 }
 
-// pageWalk opens pages in all of these ways.
+// pageWalk opens pages as different visitors.
 type pageWalk struct {
 	t                        *testing.T
 	crew                     *crew
@@ -78,11 +78,11 @@ type pageWalk struct {
 	tried                    int
 }
 
-// round opens all pages, with recent sign-ins or old ones.
+// round opens all pages, with recent or old sign-ins.
 func (w *pageWalk) round(fresh bool) {
 	w.t.Helper()
 	for _, page := range w.crew.site.server.Pages() {
-		if page.Path == "/sign-out" { // which would end the walk
+		if page.Path == "/sign-out" { // it would end the sessions of the test
 			continue
 		}
 		switch page.Access.Kind {
@@ -108,7 +108,7 @@ func (w *pageWalk) round(fresh bool) {
 
 var pathVariables = regexp.MustCompile(`([a-z]+)/\{([a-z]+)[^}]*\}`)
 
-// ask opens the page, or sends its form with some fields, as a member of the organization.
+// ask opens the page as this visitor, or sends its form with some fields.
 func (w *pageWalk) ask(page web.Route, b *browser, fields url.Values) answer {
 	w.t.Helper()
 	w.tried++
@@ -139,7 +139,7 @@ func (w *pageWalk) wants(page web.Route, who string, ok bool, got answer) {
 	}
 }
 
-// isOpen holds that every visitor gets the same status.
+// isOpen checks that every visitor gets the same status.
 func (w *pageWalk) isOpen(page web.Route) {
 	w.t.Helper()
 	stranger := w.ask(page, w.stranger, nil)
@@ -156,15 +156,15 @@ func (w *pageWalk) asksForASignIn(page web.Route) {
 	w.wants(page, "a stranger", toSignIn(got), got)
 }
 
-// toSignIn reports whether an answer asks the visitor to sign in first: a page does so by a
-// redirect, a form by a page that keeps what was written.
+// toSignIn reports whether an answer asks the visitor to sign in: a page by a redirect, a form by
+// a page that keeps what was written.
 func toSignIn(got answer) bool {
 	return got.status == http.StatusSeeOther && strings.HasPrefix(got.header.Get("Location"), "/sign-in?next=") ||
 		got.status == http.StatusUnauthorized && strings.Contains(got.body, `action="/sign-in"`)
 }
 
-// isClosedToOthers holds that members of another organization learn nothing, and that members of
-// none are sent to their account.
+// isClosedToOthers checks that members of another organization learn nothing, and that people
+// without an organization are sent to their account.
 func (w *pageWalk) isClosedToOthers(page web.Route) {
 	w.t.Helper()
 	status := http.StatusNotFound
@@ -177,8 +177,8 @@ func (w *pageWalk) isClosedToOthers(page web.Route) {
 	w.wants(page, "a member of none", got.status == http.StatusSeeOther && got.header.Get("Location") == "/start", got)
 }
 
-// holdsTheRight holds that a member may open the page, or reads why not, according to the declared
-// right and the role.
+// holdsTheRight checks that a member may open the page, or gets the reason, according to the
+// declared right and the role.
 func (w *pageWalk) holdsTheRight(page web.Route, role string, fresh bool) {
 	w.t.Helper()
 	b, member := w.crew.people[role], organizations.Principal{Role: role, Plan: organizations.PlanBusiness, FreshSignIn: fresh}
@@ -189,7 +189,7 @@ func (w *pageWalk) holdsTheRight(page web.Route, role string, fresh bool) {
 	if asked, is := askedByCommand[page.Method+" "+page.Path]; is {
 		if err := member.May(asked.right); err != nil {
 			w.isRefused(page, role, w.ask(page, b, asked.fields), err)
-			if asked.fields == nil { // the empty form asks for it, too
+			if asked.fields == nil { // the command checks its right even for an empty form
 				return
 			}
 		}
@@ -211,7 +211,7 @@ func (w *pageWalk) isRefused(page web.Route, role string, got answer, err error)
 	w.wants(page, role+", who must read "+says[0], got.status == http.StatusForbidden && said, got)
 }
 
-// passes holds that a member with the right is not refused because of the role.
+// passes checks that a member with the right is not refused because of the role.
 func (w *pageWalk) passes(page web.Route, role string) {
 	w.t.Helper()
 	got := w.ask(page, w.crew.people[role], nil)

@@ -28,8 +28,8 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// newPages puts the rooms of the pages together. What only the server knows they get as functions,
-// which the API uses, too, so that a page and an answer never differ.
+// newPages connects the subpackages of the pages. They get functions of the server that the API
+// uses, too, so that a page and an answer never differ.
 func (s *Server) newPages(markdown *discovery.Pages, outbox *mail.Outbox) error {
 	s.public = &public.Room{
 		Ledger: s.app.Ledger, BaseURL: s.app.BaseURL, Site: markdown.Site,
@@ -74,7 +74,7 @@ func (s *Server) newPages(markdown *discovery.Pages, outbox *mail.Outbox) error 
 	return err
 }
 
-// mayTry limits the verdicts on the first page, which are free and need no credential.
+// mayTry limits the verdicts on the home page, which are free and require no credential.
 func (s *Server) mayTry(r *http.Request) error {
 	if s.path.Callers.Allow(op.ToTry, r) {
 		return nil
@@ -82,7 +82,7 @@ func (s *Server) mayTry(r *http.Request) error {
 	return policy.Refuse(op.CodeRateLimited, "", "too many commands were tried, try again in a minute")
 }
 
-// maySend counts a form like a call of the customer who is signed in.
+// maySend counts a form like a call of the signed-in customer.
 func (s *Server) maySend(r *http.Request, session *credential.Session) error {
 	if s.path.Callers.MayWork(r, credential.Caller{Session: session}, 1) {
 		return nil
@@ -90,7 +90,7 @@ func (s *Server) maySend(r *http.Request, session *credential.Session) error {
 	return policy.Refuse(op.CodeRateLimited, "", "too many forms were sent, try again in a minute")
 }
 
-// examineForPage checks a record that a visitor pasted.
+// examineForPage verifies a record that a visitor pasted.
 func (s *Server) examineForPage(r *http.Request, text []byte) (seal.Examination, error) {
 	if err := s.path.Callers.MayAsk(op.ToVerify, &op.Call{Request: r, Text: text}); err != nil {
 		return seal.Examination{}, err
@@ -99,7 +99,7 @@ func (s *Server) examineForPage(r *http.Request, text []byte) (seal.Examination,
 	return s.verifier.Examine(ctx, text, func(e seal.Envelope) seal.Check { return audit.Locate(ctx, s.app.Ledger, e) })
 }
 
-// formOf is the form that calls a service; nil: there is no such service.
+// formOf returns the form that calls a service, or nil if there is no such service.
 func (s *Server) formOf(operation string) *public.Form {
 	o := s.table.Find(operation)
 	if o == nil || o.Service == nil {
@@ -108,7 +108,7 @@ func (s *Server) formOf(operation string) *public.Form {
 	return &public.Form{Operation: o.ID, Example: words.IndentJSON([]byte(o.Example)), PriceUSD: op.USD(o.Service.PriceCents)}
 }
 
-// figuresOf returns the figures of a service's page. They are drawn at the first request.
+// figuresOf returns the charts of a service's page. They are drawn at the first request.
 func (s *Server) figuresOf(operation string) []plot.Figure {
 	o := s.table.Find(operation)
 	if o == nil || o.Service == nil {
@@ -125,8 +125,7 @@ func (s *Server) figuresOf(operation string) []plot.Figure {
 	return figures
 }
 
-// callForPage takes what was written into a form along the path of every call, paid
-// with the key that was given.
+// callForPage runs a call with the body and the key of a form, like any other call.
 func (s *Server) callForPage(r *http.Request, operation, key, body string) public.Answer {
 	o := s.table.Find(operation)
 	call := r.Clone(r.Context())

@@ -8,7 +8,7 @@ import (
 	"github.com/countersign/countersign/api"
 )
 
-// TestStyle holds that every page has the service's style sheet and no other style.
+// TestStyle checks that every page uses the service's style sheet and no other styles.
 func TestStyle(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

@@ -20,7 +20,7 @@ import (
 	"github.com/countersign/countersign/commands/webhooks"
 )
 
-// pagesOf returns a console with data, and the addresses of every kind in it.
+// pagesOf returns a member of an organization with data, and the addresses of all kinds of pages.
 func pagesOf(t *testing.T, s *site) (who *browser, places []string) {
 	t.Helper()
 	c := newCrew(t, s, "business", "acme.example")
@@ -39,9 +39,9 @@ func pagesOf(t *testing.T, s *site) (who *browser, places []string) {
 		"/ledger", "/verify", "/pricing", "/docs", "/rules", "/rules/git.push.force-protected", "/changelog", "/sign-in", "/sign-in/confirm?token=x", "/no-such-page"}
 }
 
-// TestWalkEveryPage holds for every page that it breaks no rule of axe-core in either colour
-// scheme, that nothing moves while it is drawn, that it is small, fits a phone, and is drawn
-// without scripts. AXE names the file of axe-core, which .ci/console/run fetches.
+// TestWalkEveryPage checks every page: it violates no rule of axe-core in either colour scheme,
+// nothing moves while it is drawn, it is small, it fits a phone, and it works without scripts. AXE
+// names the file of axe-core, which .ci/console/run downloads.
 func TestWalkEveryPage(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -73,7 +73,7 @@ func TestWalkEveryPage(t *testing.T) {
 	}
 }
 
-// axe returns the text of axe-core, and "" if there is none.
+// axe returns the script of axe-core, or "" if there is none.
 func (w *window) axe() string {
 	file := os.Getenv("AXE")
 	if file == "" {
@@ -87,7 +87,7 @@ func (w *window) axe() string {
 	return string(text)
 }
 
-// obeys fails for each rule of axe-core that the page breaks.
+// obeys fails the test for each rule of axe-core that the page violates.
 func (w *window) obeys(axe, place string) {
 	w.t.Helper()
 	if axe == "" {
@@ -102,7 +102,7 @@ func (w *window) obeys(axe, place string) {
 	}
 }
 
-// isSmall fails if a page with all it loads has more than 60 KB.
+// isSmall fails the test if a page with everything that it loads is larger than 60 KB.
 func (w *window) isSmall(place string) {
 	w.t.Helper()
 	var size int
@@ -112,7 +112,8 @@ func (w *window) isSmall(place string) {
 	}
 }
 
-// standsStill fails if drawn content moves: if the layout shift is above 0.05.
+// standsStill fails the test if content moves after it is drawn: if the layout shift is above
+// 0.05.
 func (w *window) standsStill(place string) {
 	w.t.Helper()
 	var shift float64
@@ -126,7 +127,7 @@ func (w *window) standsStill(place string) {
 	}
 }
 
-// hasHeading fails if a page has no heading without scripts.
+// hasHeading fails the test if a page has no heading or hardly any text without scripts.
 func (w *window) hasHeading(place string) {
 	w.t.Helper()
 	w.do(chromedp.WaitVisible("h1", chromedp.ByQuery))
@@ -137,9 +138,9 @@ func (w *window) hasHeading(place string) {
 	}
 }
 
-// withinBudget measures the server, if PAGE_BUDGET is a time. It takes the best of seven tries, and
-// of a hundred for a page that is over the budget, because times on a busy machine say nothing
-// about a page.
+// withinBudget checks the server's times if PAGE_BUDGET is set to a duration. It takes the best of
+// seven attempts, and of a hundred for a page above the budget, because single times on a busy
+// machine mean nothing.
 func (w *window) withinBudget(who *browser, places []string) {
 	budget, err := time.ParseDuration(os.Getenv("PAGE_BUDGET"))
 	if err != nil {
@@ -161,7 +162,7 @@ func (w *window) withinBudget(who *browser, places []string) {
 	w.t.Logf("console: %d pages, the slowest takes %s on the server", len(places), slowest.Round(100*time.Microsecond))
 }
 
-// TestWalkSignInByEmail enters an address, opens the link in the e-mail, and is signed in.
+// TestWalkSignInByEmail enters an e-mail address, opens the link in the e-mail, and is signed in.
 func TestWalkSignInByEmail(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -181,7 +182,7 @@ func TestWalkSignInByEmail(t *testing.T) {
 	w.see("ada@example.com")
 }
 
-// TestWalkBuy goes from the price to the provider's page, for which a stand-in answers.
+// TestWalkBuy goes from the pricing page to the payment provider's page, which is simulated.
 func TestWalkBuy(t *testing.T) {
 	t.Parallel()
 	s, _ := newStorefront(t)
@@ -198,21 +199,21 @@ func TestWalkBuy(t *testing.T) {
 	}
 }
 
-// provider answers in place of the payment provider, which a test does not reach.
+// provider simulates the payment provider, which a test cannot reach.
 func (w *window) provider() {
 	chromedp.ListenTarget(w.ctx, func(event any) {
 		paused, is := event.(*fetch.EventRequestPaused)
 		if !is {
 			return
 		}
-		page := fetch.FulfillRequest(paused.RequestID, 200).WithBody("PG1haW4+dGhlIHByb3ZpZGVyJ3MgcGFnZTwvbWFpbj4=") // <main>the provider's page</main>
-		go func() { _ = page.Do(cdp.WithExecutor(w.ctx, chromedp.FromContext(w.ctx).Target)) }()                     // a listener must not wait
+		page := fetch.FulfillRequest(paused.RequestID, 200).WithBody("PG1haW4+dGhlIHByb3ZpZGVyJ3MgcGFnZTwvbWFpbj4=") // base64 of "<main>the provider's page</main>"
+		go func() { _ = page.Do(cdp.WithExecutor(w.ctx, chromedp.FromContext(w.ctx).Target)) }()                     // in a goroutine, because a listener must not block
 	})
 	w.do(fetch.Enable().WithPatterns([]*fetch.RequestPattern{{URLPattern: "https://checkout.stripe.com/*"}}))
 }
 
-// TestWalkRotateAKey holds that a token is replaced by another one, which is shown once, and that a
-// double click issues only one.
+// TestWalkRotateAKey checks that a token is replaced by another one, which is shown once, and that
+// a double click issues only one.
 func TestWalkRotateAKey(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -233,7 +234,7 @@ func TestWalkRotateAKey(t *testing.T) {
 	w.shoot("key-rotated")
 }
 
-// TestWalkFilterAndExport holds that the downloaded file has exactly what the filter chooses.
+// TestWalkFilterAndExport checks that the downloaded file contains exactly the filtered decisions.
 func TestWalkFilterAndExport(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -253,8 +254,8 @@ func TestWalkFilterAndExport(t *testing.T) {
 	}
 }
 
-// TestSignedBundleOfAFilter holds that the button of the decisions page leads to a bundle, and is
-// absent if no bundle can have what the filter chooses.
+// TestSignedBundleOfAFilter checks that the button on the decisions page leads to a bundle, and is
+// absent if the filter cannot be expressed in a bundle.
 func TestSignedBundleOfAFilter(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -276,8 +277,8 @@ func TestSignedBundleOfAFilter(t *testing.T) {
 	}
 }
 
-// arrives waits until the browser shows another page than the marked one. During a navigation the
-// browser may have no page to ask.
+// arrives waits until the browser shows another page than the marked one. During a navigation
+// there may be no page to read.
 func (w *window) arrives() {
 	w.t.Helper()
 	for w.ctx.Err() == nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 )
 
-// subscriber is a customer with a pass and a key of the account.
+// subscriber is a customer with a pass and with a key of the account.
 type subscriber struct {
 	*browser
 	site *site
@@ -47,7 +47,7 @@ func (u *subscriber) newKey() string {
 	return issued.APIKey
 }
 
-// call sends a call that costs 25 cents, or one cent if it is quick.
+// call makes a call. It costs 25 cents, or one cent for the quick gate.
 func (u *subscriber) call(key, path, body string) answer {
 	u.t.Helper()
 	return u.site.browser(u.t).post("/api/agent-services/"+path, body, "X-API-Key", key)
@@ -58,7 +58,7 @@ func (u *subscriber) quick(key string) answer {
 	return u.call(key, "action-safety/quick", `{"command":"ls"}`)
 }
 
-// useMonth uses up the free calls of the account's month.
+// useMonth uses all free calls of the account in this month.
 func (u *subscriber) useMonth() {
 	u.t.Helper()
 	var all sync.WaitGroup
@@ -77,8 +77,8 @@ func (u *subscriber) status(says string) {
 	u.want(u.site.browser(u.t).get("/api/keys/free/status", "X-API-Key", u.key), 200, says)
 }
 
-// The keys of an account share its free calls. After these each call draws its price from the pass,
-// until a call costs more than is left.
+// TestPassPaysForWhatIsNotFree checks that the keys of an account share its free calls. After
+// these, each call is charged to the pass, until a call costs more than what is left.
 func TestPassPaysForWhatIsNotFree(t *testing.T) {
 	t.Parallel()
 	u := newSubscriber(t)
@@ -95,14 +95,14 @@ func TestPassPaysForWhatIsNotFree(t *testing.T) {
 	u.status(`"remainingCents":3499,"totalCents":3500,"usedCents":1`)
 	u.want(u.call(u.key, "action-safety/run", `{"command":"ls"}`), 200, `"receipt"`)
 	u.status(`"usedCents":26`)
-	// A refused call is not paid for, and a repeated one is paid for once.
+	// A refused call is not charged, and a repeated one is charged once.
 	u.want(u.call(u.key, "action-safety/quick", `{}`), 400, "command")
 	for range 3 {
 		got := u.site.browser(t).post("/api/agent-services/action-safety/quick", `{"command":"ls"}`, "X-API-Key", u.key, "Idempotency-Key", "once")
 		u.want(got, 200, "scored")
 	}
 	u.status(`"usedCents":27`)
-	// A key that was issued without an account draws on no pass, even if it has the buyer's
+	// A key that was issued without an account cannot use a pass, even if it has the buyer's
 	// address.
 	free, err := u.site.app.IssueFreeKey(t.Context(), "ada@example.com", "")
 	if err != nil {
@@ -111,12 +111,12 @@ func TestPassPaysForWhatIsNotFree(t *testing.T) {
 	u.want(u.site.browser(t).get("/api/keys/free/status", "X-API-Key", free.APIKey), 200, `"credits":null`)
 }
 
-// When little is left, many calls at once draw exactly what is left.
+// TestPassAtItsLastUnit checks that concurrent calls can use exactly what is left.
 func TestPassAtItsLastUnit(t *testing.T) {
 	t.Parallel()
 	u := newSubscriber(t)
 	u.useMonth()
-	for i := range u.site.app.Products { // 30 cents are left for one call of 25 and five of one
+	for i := range u.site.app.Products { // 30 cents are enough for one call of 25 cents and five of one cent
 		if u.site.app.Products[i].Slug == "monthly-pass" {
 			u.site.app.Products[i].CreditCents = 30
 		}
@@ -146,8 +146,8 @@ func TestPassAtItsLastUnit(t *testing.T) {
 	u.status(`"remainingCents":0,"totalCents":30,"usedCents":30`)
 }
 
-// A new period has credit of its own, and the rest of the previous one lapses. There is no pass
-// while the subscription is not live.
+// TestPassFollowsTheSubscription checks that a new period has new credit, that the rest of the
+// previous one expires, and that there is no pass while the subscription is not active.
 func TestPassFollowsTheSubscription(t *testing.T) {
 	t.Parallel()
 	u := newSubscriber(t)
@@ -163,7 +163,7 @@ func TestPassFollowsTheSubscription(t *testing.T) {
 	tell("updated", "active", u.from.Add(time.Hour), u.from.Add(31*day), 2*time.Second)
 	u.status(`"remainingCents":3500`)
 	u.want(u.quick(u.key), 200, "scored")
-	// The operator ends it and restores it.
+	// The operator revokes the entitlement and restores it.
 	customer := u.customer()
 	if _, err := u.site.app.RevokeEntitlement(t.Context(), customer, "monthly-pass", "abuse"); err != nil {
 		t.Fatal(err)
@@ -179,7 +179,8 @@ func TestPassFollowsTheSubscription(t *testing.T) {
 	u.want(u.quick(u.key), 429, "quota")
 }
 
-// The period was renewed but the notice was lost: the next call that needs the pass finds this out.
+// TestPassWhoseRenewalNobodyTold checks a period that was renewed without a notice: the next call
+// that needs the pass reads the renewal from the provider.
 func TestPassWhoseRenewalNobodyTold(t *testing.T) {
 	t.Parallel()
 	u := newSubscriber(t)
@@ -187,7 +188,7 @@ func TestPassWhoseRenewalNobodyTold(t *testing.T) {
 	u.useMonth()
 	u.want(u.quick(u.key), 429, "quota")
 	u.fake.subscription("cus_p", "active", u.from.Add(30*day), u.from.Add(60*day), false)
-	u.want(u.quick(u.key), 429, "quota") // asked just now
+	u.want(u.quick(u.key), 429, "quota") // the provider was asked a moment ago and is not asked again
 	u.site.clock.Add(time.Minute)
 	u.want(u.quick(u.key), 200, "scored")
 }
@@ -201,7 +202,7 @@ func (u *subscriber) customer() string {
 	return id
 }
 
-// TestPassStream holds in which stream of the ledger a call that the pass pays for is recorded.
+// TestPassStream checks which stream of the ledger contains a call that was charged to the pass.
 func TestPassStream(t *testing.T) {
 	t.Parallel()
 	u := newSubscriber(t)
@@ -255,13 +256,13 @@ func TestAccountKeys(t *testing.T) {
 	ada.want(ada.do("DELETE", "/api/account/keys/"+list.Keys[0].KeyID, "", ""), 200, "revoked")
 	u.want(u.quick(first), 401, "API key is not valid")
 	u.want(u.quick(second), 200, "scored")
-	u.want(s.browser(t).get("/api/keys/free/status", "X-API-Key", second), 200, `"callsUsed":2`) // the account's
+	u.want(s.browser(t).get("/api/keys/free/status", "X-API-Key", second), 200, `"callsUsed":2`) // calls of the account, not of this key
 	if read(); list.Keys[0].State != "revoked" || list.Keys[1].State != "active" {
 		t.Errorf("%+v", list)
 	}
 }
 
-// The same steps in a browser.
+// TestAccountKeysOnThePage does the same steps in a browser.
 func TestAccountKeysOnThePage(t *testing.T) {
 	t.Parallel()
 	s, _ := newStorefront(t)

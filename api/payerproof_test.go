@@ -14,9 +14,9 @@ import (
 	"github.com/countersign/countersign/api/x402/x402test"
 )
 
-// copied buys a product with neither an address nor an identifier, and sends the same payment
-// again, as an attacker does who copied it from the chain. It returns the first answer and the path
-// of the page in the second.
+// copied buys a product without an address or an identifier, and sends the same payment again,
+// like an attacker who copied it from the chain. It returns the first answer, and the path of the
+// page in the second.
 func (s *shop) copied(nonce string) (first fulfilled, page string) {
 	s.t.Helper()
 	order := s.order("verification-kit", nonce)
@@ -25,7 +25,7 @@ func (s *shop) copied(nonce string) (first fulfilled, page string) {
 	return first, strings.TrimPrefix(second.DownloadURL, s.site.app.BaseURL)
 }
 
-// asked returns the challenge of a page for the payer's proof.
+// asked returns the challenge for the payer's proof on a page.
 func (s *shop) asked(page string) x402.SignIn {
 	s.t.Helper()
 	got := s.site.browser(s.t).get(page)
@@ -44,7 +44,8 @@ func (s *shop) asked(page string) x402.SignIn {
 	return extension.Info
 }
 
-// sign returns the header SIGN-IN-WITH-X of a wallet, in the form of the extension's specification.
+// signIn returns the header SIGN-IN-WITH-X of a wallet, in the form of the extension's
+// specification.
 func signIn(w *x402test.Wallet, asked x402.SignIn, chainID int) string {
 	text := fmt.Sprintf("%s wants you to sign in with your Ethereum account:\n%s\n\n%s\n\nURI: %s\nVersion: 1\nChain ID: %d\nNonce: %s\nIssued At: %s\nExpiration Time: %s",
 		asked.Domain, w.Address, asked.Statement, asked.URI, chainID, asked.Nonce, asked.IssuedAt, asked.ExpirationTime)
@@ -57,7 +58,8 @@ func signIn(w *x402test.Wallet, asked x402.SignIn, chainID int) string {
 	return base64.StdEncoding.EncodeToString(proof)
 }
 
-// A party that copies a settlement from the chain gets nothing. The payer gets the file.
+// TestACopiedSettlementGivesNoFile checks that a party that copies a settlement from the chain
+// gets nothing, and that the payer gets the file.
 func TestACopiedSettlementGivesNoFile(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -81,7 +83,7 @@ func TestACopiedSettlementGivesNoFile(t *testing.T) {
 			t.Errorf("%s: %d %.100s", name, got.status, got.body)
 		}
 	}
-	// A challenge of another purchase, of another time, or a changed one is refused.
+	// A challenge that was changed, or that belongs to another purchase or time, is refused.
 	_, other := s.copied("other")
 	foreign := s.asked(other)
 	old := s.asked(page)
@@ -93,11 +95,11 @@ func TestACopiedSettlementGivesNoFile(t *testing.T) {
 			t.Errorf("a challenge %s: %d %.100s", name, got.status, got.body)
 		}
 	}
-	if n := s.site.eventCount(t) - before - 3; n != 0 { // the other purchase's
+	if n := s.site.eventCount(t) - before - 3; n != 0 { // three events of the other purchase
 		t.Errorf("%d events were appended", n)
 	}
-	// The payer is recognized by a signature, by the secret (program and page), and by the first
-	// link.
+	// The payer can prove the purchase by a signature, by the secret (program and page), or by the
+	// first link.
 	payer := s.site.browser(t)
 	s.want(payer.get(page, "SIGN-IN-WITH-X", signIn(s.wallet, s.asked(page), 84532)), 200, "PK")
 	s.want(payer.post(page, `{"claimSecret":"`+first.ClaimSecret+`"}`), 200, "PK")
@@ -105,8 +107,8 @@ func TestACopiedSettlementGivesNoFile(t *testing.T) {
 	s.want(payer.do(http.MethodPost, page, "application/x-www-form-urlencoded", "claimSecret="+first.ClaimSecret), 200, "PK")
 }
 
-// Until the first download any caller may request that the money is sent back to the payer. This
-// ends the download.
+// TestAnUnclaimedPurchaseIsRefundedToThePayer checks that until the first download every caller
+// may request that the money is sent back to the payer. This ends the download.
 func TestAnUnclaimedPurchaseIsRefundedToThePayer(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -130,14 +132,14 @@ func TestAnUnclaimedPurchaseIsRefundedToThePayer(t *testing.T) {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 
-	// A purchase that is bound to an address or an identifier has no such page.
+	// A purchase with an e-mail address or an identifier has no such page.
 	for body, order := range map[string]x402test.Order{`{"email":"ada@example.com"}`: s.order("verification-kit", "bound"), `{}`: s.order("verification-kit", "named").Named("0123456789abcdef")} {
 		bought := s.buy(order, "verification-kit", body)
 		s.want(stranger.post("/api/downloads/"+bought.PurchaseID, `{"refund":true}`), 404, "purchase not found")
 	}
 }
 
-// Of a download and a refund at the same time only one happens.
+// TestADownloadAndARefundAtOnce checks that only one of a concurrent download and refund succeeds.
 func TestADownloadAndARefundAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -155,7 +157,8 @@ func TestADownloadAndARefundAtOnce(t *testing.T) {
 	}
 }
 
-// An Idempotency-Key that cannot be guessed identifies the buyer, like an identifier.
+// TestTheKeyOfAPurchaseShowsItsBuyer checks that an Idempotency-Key that cannot be guessed
+// identifies the buyer, like a payment identifier.
 func TestTheKeyOfAPurchaseShowsItsBuyer(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

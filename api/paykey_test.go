@@ -22,7 +22,8 @@ func (n *node) payKey(path, key string, o x402test.Order, body string) answer {
 	return n.post(path, "", body, "PAYMENT-SIGNATURE", o.Header(), "Idempotency-Key", key)
 }
 
-// Two paid calls of one payer with the same key and the same body are charged once.
+// TestAnIdempotencyKeyBelongsToThePayer checks that two paid calls of one payer with the same key
+// and body are charged once.
 func TestAnIdempotencyKeyBelongsToThePayer(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -35,7 +36,7 @@ func TestAnIdempotencyKeyBelongsToThePayer(t *testing.T) {
 			t.Errorf("%v %v", again, again.header)
 		}
 		n.refused(n.payKey(quickPath, "deploy-1", n.order(quickPath, "3"), `{"command":"pwd"}`), 409, ground.CodeKeyReused, "")
-		// Without a valid payment nothing shows whose key it is.
+		// Without a valid payment, nothing shows whose key it is.
 		n.demands(n.post(quickPath, "", lsBody, "Idempotency-Key", "deploy-1"), x402.PaymentIsRequired)
 		forged := n.order(quickPath, "4")
 		forged.Wallet = x402test.NewWallet("thief")
@@ -44,7 +45,8 @@ func TestAnIdempotencyKeyBelongsToThePayer(t *testing.T) {
 	if f.chain.Transfers() != 1 {
 		t.Errorf("%d transfers", f.chain.Transfers())
 	}
-	// The key of another payer, the key for another operation, and no key are different calls.
+	// Calls with the key of another payer, with the key on another operation, or without a key are
+	// different calls.
 	other := x402test.NewWallet("another payer").Order(n.unpaid(quickPath), t.Name()+"5", n.clock.Now())
 	n.wants(n.payKey(quickPath, "deploy-1", other, lsBody), http.StatusOK)
 	n.settled(n.payKey(runPath, "deploy-1", n.order(runPath, "6"), lsBody))
@@ -54,7 +56,8 @@ func TestAnIdempotencyKeyBelongsToThePayer(t *testing.T) {
 	}
 }
 
-// The same holds over MCP, where the key is an argument, and for purchases.
+// TestAnIdempotencyKeyHoldsOverMCPAndForPurchases checks the same over MCP, where the key is an
+// argument, and for purchases.
 func TestAnIdempotencyKeyHoldsOverMCPAndForPurchases(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -83,9 +86,9 @@ func TestAnIdempotencyKeyHoldsOverMCPAndForPurchases(t *testing.T) {
 	}
 }
 
-// TestASecondPaymentWithTheKeyOfAnOpenOneIsNotTaken: the answer to a payment is lost, the chain is
-// not asked, and the buyer signs again. The answer says that the first payment is open, and the
-// buyer pays once.
+// TestASecondPaymentWithTheKeyOfAnOpenOneIsNotTaken checks a payment whose answer is lost, without
+// a chain to ask. If the buyer signs another payment with the same key, the answer names the first
+// one as open, and the buyer pays once.
 func TestASecondPaymentWithTheKeyOfAnOpenOneIsNotTaken(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -104,7 +107,8 @@ func TestASecondPaymentWithTheKeyOfAnOpenOneIsNotTaken(t *testing.T) {
 	}
 }
 
-// A refused payment has paid for nothing, so the next payment can use the key.
+// TestARefusedPaymentLeavesTheKey checks that the next payment can use the key of a refused
+// payment, because that one paid for nothing.
 func TestARefusedPaymentLeavesTheKey(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -119,7 +123,8 @@ func TestARefusedPaymentLeavesTheKey(t *testing.T) {
 	}
 }
 
-// Eight payments of one payer with one key at the same time at two nodes lead to one transfer.
+// TestEightPaymentsWithOneKeyAtOnce checks that eight concurrent payments of one payer with one
+// key at two nodes lead to one transfer.
 func TestEightPaymentsWithOneKeyAtOnce(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -149,8 +154,8 @@ func TestEightPaymentsWithOneKeyAtOnce(t *testing.T) {
 	}
 }
 
-// A pending settlement names its transaction. Buyer and operator learn it, and it is sealed like
-// the payer.
+// TestTheTransactionOfAnOpenPaymentIsTold checks that buyer and operator get the transaction of a
+// pending settlement, and that it is encrypted like the payer.
 func TestTheTransactionOfAnOpenPaymentIsTold(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -188,13 +193,13 @@ func TestTheTransactionOfAnOpenPaymentIsTold(t *testing.T) {
 	n.absent(hash)
 }
 
-// pendingSettler is a facilitator that names a transaction and says that it is pending.
+// pendingSettler is a facilitator that names a transaction and reports it as pending.
 type pendingSettler struct {
 	payments.Settler
 	transaction string
 }
 
-// Settle implements commands.Settler.
+// Settle implements payments.Settler.
 func (p *pendingSettler) Settle(context.Context, payments.Payment, int) payments.Settlement {
 	return payments.Settlement{State: payments.Unknown, Reason: x402.ReasonPending, Transaction: p.transaction}
 }
@@ -205,14 +210,15 @@ type saysExtensions struct {
 	said string
 }
 
-// Settle implements commands.Settler.
+// Settle implements payments.Settler.
 func (e saysExtensions) Settle(ctx context.Context, p payments.Payment, attempt int) payments.Settlement {
 	s := e.Settler.Settle(ctx, p, attempt)
 	s.Extensions = e.said
 	return s
 }
 
-// The facilitator's report on the extensions of a payment is sent to the payer.
+// TestExtensionResponsesArePassedOn checks that the payer gets the facilitator's report on the
+// extensions of a payment.
 func TestExtensionResponsesArePassedOn(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)

@@ -38,10 +38,10 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// buyer signs payments for the calls of a node.
+// buyer is the wallet that signs payments for the calls of a node.
 var buyer = x402test.NewWallet("payer")
 
-// unpaid requests the price of a call as an indexer does.
+// unpaid returns the demand for the price of a call, like an indexer requests it.
 func (n *node) unpaid(path string) x402.PaymentRequired {
 	n.t.Helper()
 	a := n.send(http.MethodPost, path, "")
@@ -53,8 +53,8 @@ func (n *node) unpaid(path string) x402.PaymentRequired {
 	return required
 }
 
-// demands fails the test unless the answer is a 402 with this reason, whose header
-// is the same object as its body, without the extensions that do not fit.
+// demands fails the test unless the answer is a 402 with this reason. Its header must contain the
+// same object as its body, without the extensions that do not fit.
 func (n *node) demands(a answer, reason string) {
 	n.t.Helper()
 	n.wants(a, http.StatusPaymentRequired)
@@ -81,7 +81,7 @@ func (n *node) demands(a answer, reason string) {
 	n.discreet(a)
 }
 
-// order returns a payment for a call that is not signed yet.
+// order returns an unsigned payment for a call.
 func (n *node) order(path, nonce string) x402test.Order {
 	n.t.Helper()
 	return buyer.Order(n.unpaid(path), n.t.Name()+nonce, n.clock.Now())
@@ -107,7 +107,7 @@ func (n *node) settled(a answer) x402.SettleResponse {
 	return response
 }
 
-// unsettled fails the test unless the answer says that the outcome of the payment is not known.
+// unsettled fails the test unless the answer says that the outcome of the payment is unknown.
 func (n *node) unsettled(a answer) {
 	n.t.Helper()
 	n.wants(a, http.StatusServiceUnavailable)
@@ -164,7 +164,8 @@ func TestPaidCallInDevelopmentMode(t *testing.T) {
 	}
 }
 
-// The signed receipt of a paid call names the payment and says that no money moved.
+// TestPaidReceiptNamesThePayment checks that the signed receipt of a paid call names the payment,
+// and says that no money moved.
 func TestPaidReceiptNamesThePayment(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -196,7 +197,7 @@ type door struct {
 	name     string
 	resource func(n *node) string
 	cents    int
-	body     string // that is answered
+	body     string // valid body
 	bodies   map[string]string
 	call     func(n *node, headers []string, payment *x402test.Order, body string) int
 }
@@ -220,14 +221,15 @@ func overHTTP(path string) func(*node, []string, *x402test.Order, string) int {
 	}
 }
 
-// overMCP calls a tool and returns the HTTP status that its answer corresponds to.
+// overMCP returns a function that calls a tool, and returns the HTTP status that its answer
+// corresponds to.
 func overMCP(tool string) func(*node, []string, *x402test.Order, string) int {
 	return func(n *node, headers []string, payment *x402test.Order, body string) int {
 		meta := `"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}`
 		if payment != nil {
 			meta += `,"x402/payment":` + string(payment.JSON())
 		}
-		for i := 0; i < len(headers); i += 2 { // over MCP a payment is in the message
+		for i := 0; i < len(headers); i += 2 { // over MCP the message contains the payment
 			if headers[i] == "PAYMENT-SIGNATURE" {
 				meta += `,"x402/payment":` + fmt.Sprintf("%q", headers[i+1])
 				headers = slices.Delete(slices.Clone(headers), i, i+2)
@@ -263,8 +265,8 @@ func overMCP(tool string) func(*node, []string, *x402test.Order, string) int {
 	}
 }
 
-// TestGate calls with every credential, body and mode through every door. All of them check in the
-// same order.
+// TestGate makes calls with every credential, body and mode in every way. All ways must check in
+// the same order.
 func TestGate(t *testing.T) {
 	t.Parallel()
 	large := `{"command":"` + strings.Repeat("x", 70_000) + `"}`
@@ -278,15 +280,15 @@ func TestGate(t *testing.T) {
 	}
 	nodes := []*node{startNode(t, setup{}), startNode(t, setup{dev: true})}
 	malformed := map[string]int{"invalid": 400, "garbage": 400, "large": 413, "form": 400, "none": 400}
-	// The answer for each credential with a good body: with x402 off, and with x402 on. judged
-	// means that the body is read then, and may be refused.
+	// The answer for each credential with a valid body, with x402 off and on. judged means that
+	// the body is then read and may be refused.
 	for _, c := range []struct {
 		name    string
 		headers func(n *node) []string
 		pays    bool
 		off, on int
 		judged  [2]bool
-		buys    [2]int // of a purchase, where that is another answer
+		buys    [2]int // the answers for a purchase, if they differ
 	}{
 		{"nothing", nil, false, 503, 402, [2]bool{}, [2]int{}},
 		{"a payment", nil, true, 503, 200, [2]bool{false, true}, [2]int{}},
@@ -311,7 +313,7 @@ func TestGate(t *testing.T) {
 					want, judged = c.buys[mode], false
 				}
 				if d.name == "MCP" && strings.Contains(c.name, "beside a bad key") {
-					continue // a message with a bad credential does not come in
+					continue // a message with an invalid credential is not admitted
 				}
 				try := func(name, body string, want int) {
 					var headers []string
@@ -351,8 +353,8 @@ func TestGate(t *testing.T) {
 
 func with(pairs ...string) func(*node) []string { return func(*node) []string { return pairs } }
 
-// A payment header that is sent twice does not count, and a call of something that cannot be bought
-// gets no demand for a payment.
+// TestGateBeforeTheCredential checks that a payment header that is sent twice is refused, and that
+// a call of something that is not for sale gets no demand for payment.
 func TestGateBeforeTheCredential(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -369,7 +371,7 @@ func TestGateBeforeTheCredential(t *testing.T) {
 	})
 }
 
-// A payment that differs from the offer buys nothing.
+// TestTamperedPayments checks that a payment that differs from the offer buys nothing.
 func TestTamperedPayments(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -415,8 +417,8 @@ func TestTamperedPayments(t *testing.T) {
 	})
 }
 
-// A payment of the same price fits another endpoint until it is claimed. Then it belongs to one
-// request.
+// TestOnePaymentOneRequest checks that a payment can be used for any endpoint of the same price
+// until it is claimed. Then it belongs to one request.
 func TestOnePaymentOneRequest(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -426,7 +428,7 @@ func TestOnePaymentOneRequest(t *testing.T) {
 	n.unchanged(func() {
 		n.refused(n.pay("/api/agent-services/review-triage/submit", o.Header(), exampleOf(t, "review-triage/submit")), 409, ground.CodeOtherRequest, "")
 		n.refused(n.pay(runPath, o.Header(), `{"command":"pwd"}`), 409, ground.CodeOtherRequest, "")
-		n.refused(n.pay(runPath, o.Header(), `{"command":" pwd"}`), 400, "-", "-") // the body is judged first
+		n.refused(n.pay(runPath, o.Header(), `{"command":" pwd"}`), 400, "-", "-") // the body is checked first
 		forged := o
 		forged.Signature = bytes.Repeat([]byte{1}, 65)
 		n.demands(n.pay(runPath, forged.Header(), lsBody), x402.ReasonSignature)
@@ -449,8 +451,9 @@ func exampleOf(t *testing.T, name string) string {
 	return ""
 }
 
-// Paid answers survive time, another price, a restart and a lost key: a nonce that was used in
-// development mode stays used.
+// TestPaidAnswerForEver checks that paid answers remain available after a long time, another
+// price, a restart, and the loss of the key, and that a nonce of the development mode can be used
+// once.
 func TestPaidAnswerForEver(t *testing.T) {
 	t.Parallel()
 	db := Databases.New(t)
@@ -459,7 +462,7 @@ func TestPaidAnswerForEver(t *testing.T) {
 	before := first.pay(runPath, payment, lsBody)
 	first.settled(before)
 	second := startNode(t, setup{on: db, dev: true, clock: ledgertest.NewClock(first.clock.Now().Add(400 * 24 * time.Hour)), noSigner: true})
-	second.server.path.Payments.Terms.MaxTimeoutSeconds = 60 // other terms
+	second.server.path.Payments.Terms.MaxTimeoutSeconds = 60 // change the terms
 	second.unchanged(func() {
 		again := second.pay(runPath, payment, lsBody)
 		second.settled(again)
@@ -470,7 +473,8 @@ func TestPaidAnswerForEver(t *testing.T) {
 	})
 }
 
-// Eight equal payments at the same time lead to one claim and equal answers, and never to a 402.
+// TestEightEqualPaymentsAtOnce checks that eight equal concurrent payments lead to one claim and
+// equal answers, and never to a 402.
 func TestEightEqualPaymentsAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, nodes := range []int{1, 2} {
@@ -496,7 +500,7 @@ func TestEightEqualPaymentsAtOnce(t *testing.T) {
 					t.Errorf("answer %d is %v", i, a)
 				}
 			}
-			// There was no attempt besides that of the claim.
+			// Only the call that claimed the payment made an attempt.
 			want := []string{events.TypePaymentClaimed, events.TypePaymentSettled, events.TypeCallCompleted}
 			if diff := cmp.Diff(want, all[0].recorded()); diff != "" || f.chain.Transfers() != 1 {
 				t.Errorf("%d transfers\n%s", f.chain.Transfers(), diff)
@@ -519,7 +523,7 @@ func newFake(t *testing.T) *fake {
 	return f
 }
 
-// settler returns a node's own connection to the facilitator and the chain.
+// settler returns a new client of the facilitator and the chain.
 func (f *fake) settler(t *testing.T) *x402.Facilitator {
 	t.Helper()
 	s := f.settlerWith(t, f.chain.URL)
@@ -529,7 +533,7 @@ func (f *fake) settler(t *testing.T) *x402.Facilitator {
 	return s
 }
 
-// withoutChain returns a node's own connection to the facilitator alone.
+// withoutChain returns a new client that does not ask the chain.
 func (f *fake) withoutChain(t *testing.T) *x402.Facilitator { return f.settlerWith(t, "") }
 
 func (f *fake) settlerWith(t *testing.T, chain string) *x402.Facilitator {
@@ -544,17 +548,18 @@ func (f *fake) settlerWith(t *testing.T, chain string) *x402.Facilitator {
 	return s
 }
 
-// For every failure between us and the facilitator the payment is charged once or not at all, every
-// charge gets its answer, and there is never a 402 while the outcome is not known.
+// TestFaultsOfTheFacilitator checks every failure between us and the facilitator: the payment is
+// charged once or not at all, every charge gets its answer, and there is no 402 while the outcome
+// is unknown.
 func TestFaultsOfTheFacilitator(t *testing.T) {
 	t.Parallel()
 	type fault = x402test.Fault
 	for name, c := range map[string]struct {
 		verify, settle []fault
-		status         int // of the first answer
+		status         int // status of the first answer
 		reason         string
-		transfers      int // in the end
-		settles        int // calls in the end; -1: any number
+		transfers      int // transfers at the end
+		settles        int // calls at the end; -1 means any number
 	}{
 		"all is well":                      {nil, nil, 200, "", 1, 1},
 		"verify refuses":                   {[]fault{{Kind: x402test.Refuse, Reason: "insufficient_funds"}}, nil, 402, "insufficient_funds", 0, 0},
@@ -599,8 +604,8 @@ func TestFaultsOfTheFacilitator(t *testing.T) {
 			if f.chain.Transfers() != c.transfers || c.settles >= 0 && f.facilitator.Calls("settle") != c.settles {
 				t.Errorf("%d transfers, %d calls", f.chain.Transfers(), f.facilitator.Calls("settle"))
 			}
-			// The same payment again: a payment that was refused before the claim may be good now.
-			// A claimed payment keeps its state.
+			// The same payment again. A payment that was refused before the claim may be valid
+			// now. A claimed payment keeps its state.
 			again := n.pay(quickPath, payment, lsBody)
 			switch {
 			case c.status == 402 && c.settles > 0:
@@ -615,8 +620,9 @@ func TestFaultsOfTheFacilitator(t *testing.T) {
 	}
 }
 
-// The money has moved, the database is down, and there is no chain to ask: the facilitator's answer
-// is kept until it can be recorded.
+// TestDatabaseGoneBetweenSettlingAndRecording checks the case that the money has moved, the
+// database is down, and there is no chain to ask: the facilitator's answer is kept until it can be
+// recorded.
 func TestDatabaseGoneBetweenSettlingAndRecording(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -642,7 +648,8 @@ func TestDatabaseGoneBetweenSettlingAndRecording(t *testing.T) {
 	}
 }
 
-// A payment for an invalid request is not even verified.
+// TestInvalidRequestIsNotVerified checks that the payment of an invalid request is not even
+// verified.
 func TestInvalidRequestIsNotVerified(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -655,8 +662,8 @@ func TestInvalidRequestIsNotVerified(t *testing.T) {
 	}
 }
 
-// A settlement that takes longer than the answer may wait continues in the background, and the same
-// payment gets the answer later, also if the buyer hangs up.
+// TestSlowSettlement checks that a settlement that takes longer than the answer may wait continues
+// in the background. The same payment gets the answer later, even if the buyer has disconnected.
 func TestSlowSettlement(t *testing.T) {
 	t.Parallel()
 	for name, hangUp := range map[string]bool{"the buyer waits": false, "the buyer hangs up": true} {
@@ -679,13 +686,13 @@ func TestSlowSettlement(t *testing.T) {
 					cancel()
 				}()
 				if answer, err := n.client.Do(r); err == nil {
-					_ = answer.Body.Close() // it was faster
+					_ = answer.Body.Close() // the answer came first
 				}
 			} else {
 				n.unsettled(n.pay(quickPath, payment, lsBody))
 				n.refused(n.pay(quickPath, payment, `{"command":"pwd"}`), 409, ground.CodeOtherRequest, "")
 			}
-			f.facilitator.Await("settle", 1) // the answer may have been faster, and what has not come yet is not released
+			f.facilitator.Await("settle", 1) // wait for the call, because a call that has not arrived cannot be released
 			f.facilitator.Release()
 			n.app.PaymentWait = 30 * time.Second
 			n.settled(n.pay(quickPath, payment, lsBody))
@@ -696,8 +703,9 @@ func TestSlowSettlement(t *testing.T) {
 	}
 }
 
-// The node dies after the money has moved and before that is recorded. At its next start the
-// reconciler finds the transfer, and the buyer gets the answer.
+// TestReconcilerFindsOutWhatBecameOfAPayment checks a node that dies after the money has moved and
+// before that is recorded. At the next start the reconciler finds the transfer, and the buyer gets
+// the answer.
 func TestReconcilerFindsOutWhatBecameOfAPayment(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -717,7 +725,7 @@ func TestReconcilerFindsOutWhatBecameOfAPayment(t *testing.T) {
 			first := startNode(t, setup{on: db, clock: f.clock, settler: f.settler(t), wait: time.Nanosecond})
 			payment := first.order(runPath, "").Header()
 			f.facilitator.Next("settle", c.fault)
-			// The node makes one attempt, loses the answer, and dies.
+			// The node makes one attempt, does not get the answer, and dies.
 			first.app.Settling = func(id string, attempt int) <-chan struct{} {
 				p, _ := first.app.Payment(t.Context(), id)
 				if p.State != payments.PaymentIsClaimed || attempt != 1 {
@@ -735,8 +743,9 @@ func TestReconcilerFindsOutWhatBecameOfAPayment(t *testing.T) {
 				f.chain.Advance(f.clock.Now())
 			}
 			second := startNode(t, setup{on: db, clock: f.clock, settler: f.settler(t), noSigner: true})
-			// At its start the reconciler takes what the read model shows, and later what is a
-			// minute old. Nothing gets that old while the clock stands still.
+			// At its start the reconciler processes the payments in the read model, and later
+			// those that are a minute old. While the clock does not advance, no payment gets that
+			// old.
 			if open, err := second.projections.Payments(t.Context(), "open", 10); err != nil || len(open) != 1 {
 				t.Fatalf("%+v, %v", open, err)
 			}
@@ -761,7 +770,7 @@ func TestReconcilerFindsOutWhatBecameOfAPayment(t *testing.T) {
 	}
 }
 
-// claimedPayment returns a payment as its claim has it.
+// claimedPayment returns a payment from its claim.
 func claimedPayment(t *testing.T, n *node, id string) payments.Payment {
 	history, err := n.app.Ledger.Read(t.Context(), n.app.Ledger.Service(id), "payment/"+id)
 	if err != nil {
@@ -778,16 +787,17 @@ func claimedPayment(t *testing.T, n *node, id string) payments.Payment {
 	return p.Payment
 }
 
-// The reconciler alone settles a payment that no caller asks for again.
+// TestReconcilerNeedsNoBuyer checks that the reconciler settles a payment that no caller asks for
+// again.
 func TestReconcilerNeedsNoBuyer(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
 	n := startNode(t, setup{clock: f.clock, settler: f.settler(t), wait: time.Nanosecond})
 	f.facilitator.Always("settle", x402test.Fault{Kind: x402test.Drop})
 	n.unsettled(n.pay(quickPath, n.order(quickPath, "").Header(), lsBody))
-	f.facilitator.Await("settle", 3) // the row of the call that claimed it
-	// The reconciler starts only now, because what it finds open at its start gets one attempt, and
-	// not several in a row.
+	f.facilitator.Await("settle", 3) // the attempts of the call that claimed the payment
+	// Start the reconciler only now: payments that are open at its start get one attempt, not
+	// several.
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { n.reconciler.Run(ctx); close(done) }()
@@ -796,12 +806,12 @@ func TestReconcilerNeedsNoBuyer(t *testing.T) {
 		t.Errorf("%v", ready)
 	}
 	f.facilitator.Always("settle", x402test.Fault{})
-	for !n.reconciler.Rests() { // when it is due again is reckoned from the end of the row
+	for !n.reconciler.Rests() { // the next attempt is scheduled at the end of the attempts
 		runtime.Gosched()
 	}
-	f.clock.Add(2 * time.Minute) // it is due
+	f.clock.Add(2 * time.Minute) // the next attempt is due
 	f.facilitator.Await("settle", 4)
-	for n.head() < int64(len(n.app.Ledger.Partitions()))+4 { // each has its signing key
+	for n.head() < int64(len(n.app.Ledger.Partitions()))+4 { // one event per partition activates its signing key
 		if _, err := n.projections.Payments(t.Context(), "open", 1); err != nil {
 			t.Fatal(err)
 		}
@@ -812,8 +822,8 @@ func TestReconcilerNeedsNoBuyer(t *testing.T) {
 	}
 }
 
-// A facilitator that does not settle our kind of payment, or does not answer, does not count. x402
-// is on as soon as it does.
+// TestNotConfiguredUntilTheFacilitatorSupportsUs checks that x402 is off while the facilitator
+// does not answer or does not settle our kind of payment, and on as soon as it does.
 func TestNotConfiguredUntilTheFacilitatorSupportsUs(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -839,7 +849,7 @@ func TestNotConfiguredUntilTheFacilitatorSupportsUs(t *testing.T) {
 	}
 }
 
-// Every place that names a price names the same one.
+// TestEveryPriceFollowsFromItsDeclaration checks that all places state the same prices.
 func TestEveryPriceFollowsFromItsDeclaration(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -916,7 +926,7 @@ func TestEveryPriceFollowsFromItsDeclaration(t *testing.T) {
 	}
 }
 
-// Pages of every origin may call operations that need no cookie.
+// TestPreflight checks that pages of every origin may call operations that need no cookie.
 func TestPreflight(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -932,7 +942,7 @@ func TestPreflight(t *testing.T) {
 			t.Errorf("%s: %v", path, a.header)
 		}
 	}
-	if !strings.Contains(op.AllowedHeaders, "X-PAYMENT,") { // a client of x402 v1 is to read the answer that sends it to v2
+	if !strings.Contains(op.AllowedHeaders, "X-PAYMENT,") { // a client of x402 v1 must be able to read the answer that refers it to v2
 		t.Errorf("the preflight allows %s", op.AllowedHeaders)
 	}
 	if a := n.send(http.MethodGet, quickPath, "", "Origin", "https://shop.example"); a.status != 405 || a.header.Get("Access-Control-Allow-Origin") != "*" {
@@ -943,8 +953,8 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
-// The answer at a key's quota says that the same call can be paid for, and the call works with a
-// payment.
+// TestRefusedAtTheQuotaWorksWhenPaid checks that the answer at a key's quota offers payment for
+// the same call, and that the call works with a payment.
 func TestRefusedAtTheQuotaWorksWhenPaid(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -968,7 +978,8 @@ func TestRefusedAtTheQuotaWorksWhenPaid(t *testing.T) {
 	}
 }
 
-// Nothing of a payment is logged. The buyer's request and its answer are sealed.
+// TestPaidCallsAreSealed checks that the log contains nothing of a payment, and that the buyer's
+// request and its answer are encrypted.
 func TestPaidCallsAreSealed(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -980,8 +991,8 @@ func TestPaidCallsAreSealed(t *testing.T) {
 	}
 }
 
-// TestEveryReasonOfARefusedPaymentIsExplained holds that the documentation has every reason with
-// which a payment is refused.
+// TestEveryReasonOfARefusedPaymentIsExplained checks that the documentation lists every reason
+// with which a payment is refused.
 func TestEveryReasonOfARefusedPaymentIsExplained(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -997,7 +1008,7 @@ func TestEveryReasonOfARefusedPaymentIsExplained(t *testing.T) {
 			return true
 		}
 		for _, value := range spec.Values {
-			if reason, is := literal(value); is && !strings.HasPrefix(reason, "_") { // a suffix of a facilitator's
+			if reason, is := literal(value); is && !strings.HasPrefix(reason, "_") { // the suffix of a facilitator's reason
 				if reasons++; !strings.Contains(text, "`"+reason+"`") {
 					t.Errorf("/docs/payments does not explain %s", reason)
 				}

@@ -11,8 +11,9 @@ import (
 	"github.com/countersign/countersign/commands/ground"
 )
 
-// While all slots for heavy computations are taken, a heavy call is refused early with a time to
-// try again, and is not charged. Small calls go on. This holds for every door.
+// TestHeavyRequestsAreRefusedEarlyByEveryDoor checks that while all slots for heavy computations
+// are taken, a heavy call is refused early with a time to retry, and is not charged. Small calls
+// continue. This is the same for all ways to call.
 func TestHeavyRequestsAreRefusedEarlyByEveryDoor(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{machineClock: true})
@@ -43,8 +44,8 @@ func TestHeavyRequestsAreRefusedEarlyByEveryDoor(t *testing.T) {
 	n.wants(n.post("/api/agent-services/action-safety/quick", key, `{"command":"ls"}`), http.StatusOK)
 }
 
-// A page that shows a form again with an error has the status of the error, and a time to try
-// again, like the operation behind it.
+// TestAPageThatIsLimitedOrBusySaysSo checks that a page that shows a form again with an error has
+// the status of the error and a time to retry, like the operation.
 func TestAPageThatIsLimitedOrBusySaysSo(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{rateLimit: true, dev: true})

@@ -12,8 +12,9 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// TestAPolicyIsMadeOnThePages makes a policy from a template, in the form, with its warnings, its
-// difference and the decisions it would have changed. Then another member activates it.
+// TestAPolicyIsMadeOnThePages drafts a policy from a template in the form, and checks the
+// warnings, the difference, and the decisions that would have changed. Then another member
+// activates it.
 func TestAPolicyIsMadeOnThePages(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -59,7 +60,7 @@ func TestAPolicyIsMadeOnThePages(t *testing.T) {
 	admin.want(admin.get("/policies/3"), 200, "No host is allowed, so nothing may be paid.")
 	admin.want(admin.get("/overview"), 200, "Policy version 3")
 
-	// After a freeze members go on from the version before it.
+	// After an emergency stop, members can draft from the previous version.
 	dev.want(dev.get("/policies/new"), 200, "&#34;allowedHosts&#34;: []")
 	dev.want(dev.get("/policies"), 200, `<a href="/policies/new?from=2">Start a draft from version 2</a>`)
 	auditor.want(auditor.get("/policies"), 200, "Everything is stopped until another version is activated.")
@@ -82,8 +83,9 @@ func TestAPolicyIsMadeOnThePages(t *testing.T) {
 	clean(t, s)
 }
 
-// TestAnActivatedDraft holds that the address of an activated draft leads to its version,
-// and that a member who comes second reads who was first and does not lose what they wrote.
+// TestAnActivatedDraft checks that the address of an activated draft leads to its version, and
+// that a member who activates it too late sees who was first and does not lose the reason that
+// they wrote.
 func TestAnActivatedDraft(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -118,7 +120,7 @@ func TestAnActivatedDraft(t *testing.T) {
 	clean(t, s)
 }
 
-// editor has the form of the policy editor as a browser would send it.
+// editor is the form of the policy editor, as a browser would send it.
 type editor struct {
 	*browser
 	page   answer
@@ -130,7 +132,7 @@ var (
 	inputPattern = regexp.MustCompile(`<input (?:type="(hidden|checkbox)" )?name="(was|f_[A-Za-z]+)" value="([^"]*)"( checked)?`)
 )
 
-// open reads the values of a page's fields.
+// open reads the values of the fields on a page.
 func (e *editor) open(page answer) {
 	e.t.Helper()
 	e.page, e.fields = page, url.Values{}
@@ -147,7 +149,7 @@ func (e *editor) open(page answer) {
 	}
 }
 
-// press sends the form with a button, with line breaks as a browser sends them.
+// press sends the form with a button, with the line breaks that browsers send.
 func (e *editor) press(do string, want int) {
 	e.t.Helper()
 	sent := url.Values{"do": {do}}
@@ -161,7 +163,7 @@ func (e *editor) press(do string, want int) {
 	e.open(got)
 }
 
-// text checks that the text has the same JSON value, in any spelling.
+// text checks that the text has this JSON value, in any spelling.
 func (e *editor) text(want string) {
 	e.t.Helper()
 	have, err := canon.Canonical([]byte(e.fields.Get("policy")))
@@ -179,8 +181,8 @@ func (e *editor) field(name, want string) {
 	}
 }
 
-// TestTheFormLosesNothing holds that only the fields that were changed in the form are written into
-// the text, and that a value that cannot be written stays in its field.
+// TestTheFormLosesNothing checks that only the fields that were changed in the form are written
+// into the text, and that a value that cannot be written stays in its field.
 func TestTheFormLosesNothing(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -198,7 +200,7 @@ func TestTheFormLosesNothing(t *testing.T) {
 		e := opened()
 		e.fields.Set("policy", `{"policyId":"default","maxUsdPerTransaction":50,"allowedHosts":["a.example"],"blockedHosts":["evil.example"],"requireHttps":false}`)
 		e.fields.Set("f_maxUsdPerTransaction", "61")
-		e.press("check", 200) // what the Enter key presses in a field
+		e.press("check", 200) // the Enter key in a field presses this button
 		e.text(`{"policyId":"default","maxUsdPerTransaction":61,"allowedHosts":["a.example"],"blockedHosts":["evil.example"],"requireHttps":false}`)
 		e.field("maxUsdPerTransaction", "61")
 		e.field("blockedHosts", "evil.example")

@@ -15,8 +15,8 @@ import (
 	"github.com/countersign/countersign/policy/assurance"
 )
 
-// TestPolicySchemaIsPublished holds that every starter satisfies the schema, with the $schema that
-// policy init writes, and that a policy that the linter refuses for its shape does not.
+// TestPolicySchemaIsPublished checks that every starter matches the schema, including the $schema
+// that policy init writes, and that a policy with a shape that the linter refuses does not match.
 func TestPolicySchemaIsPublished(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -59,8 +59,8 @@ func TestPolicySchemaIsPublished(t *testing.T) {
 	}
 }
 
-// TestNullOpensNothing holds that types that grant or limit something refuse null for each of their
-// members, because many programs write null for an empty list. Such a type has the method
+// TestNullOpensNothing checks that types that grant or limit something refuse null for each of
+// their members, because many programs write null for an empty list. Such a type has the method
 // RefusesNull.
 func TestNullOpensNothing(t *testing.T) {
 	t.Parallel()

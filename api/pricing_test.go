@@ -12,7 +12,8 @@ import (
 	"github.com/countersign/countersign/api/services"
 )
 
-// The page shows every price once, at the address that other pages link, and links the checkout.
+// TestPricesAreShownAndLeadToTheCheckout checks that the page shows every price once, at the
+// anchor that other pages link to, and links to the checkout.
 func TestPricesAreShownAndLeadToTheCheckout(t *testing.T) {
 	t.Parallel()
 	s, _ := newStorefront(t)
@@ -33,8 +34,8 @@ func TestPricesAreShownAndLeadToTheCheckout(t *testing.T) {
 	b.want(b.form("/pricing", url.Values{"slug": {"nothing"}}), 404, "product not found")
 }
 
-// If no contact address is configured, documents on the machine's own service have an address that
-// does not exist.
+// TestPagesNameWhomToAsk checks that documents of a service without a configured contact address
+// contain an address that does not exist.
 func TestPagesNameWhomToAsk(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -53,10 +54,11 @@ func TestPagesThatTheShopNamesAreThere(t *testing.T) {
 		b.want(page, 200, "<h1>")
 	}
 	b.want(b.get("/pricing"), 200, "Card checkout is not configured here")
-	b.want(b.form("/pricing", url.Values{"slug": {"monthly-pass"}}), 404, "product not found") // nothing is sold here
+	b.want(b.form("/pricing", url.Values{"slug": {"monthly-pass"}}), 404, "product not found") // this service has no products
 }
 
-// llms.txt has the form of llmstxt.org, every price, and no dead link.
+// TestLlmsTxtNamesEveryPriceAndItsLinksAnswer checks that llms.txt has the form of llmstxt.org,
+// every price, and no dead link.
 func TestLlmsTxtNamesEveryPriceAndItsLinksAnswer(t *testing.T) {
 	t.Parallel()
 	s, _ := newStorefront(t)
@@ -99,8 +101,8 @@ func TestLlmsTxtNamesEveryPriceAndItsLinksAnswer(t *testing.T) {
 	}
 }
 
-// TestTheIntroductoryCreditIsNamed holds that every place that says what a call costs names the
-// introductory credit.
+// TestTheIntroductoryCreditIsNamed checks that every place that states what a call costs mentions
+// the introductory credit.
 func TestTheIntroductoryCreditIsNamed(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

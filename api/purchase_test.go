@@ -18,7 +18,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// withX402 returns a setup that takes payments and settles them in the ledger alone.
+// withX402 returns a setup that accepts payments and settles them only in the ledger.
 func withX402(t *testing.T) func(*api.Config) {
 	return func(c *api.Config) {
 		terms, err := x402.NewTerms(x402.Settings{Dev: true})
@@ -29,7 +29,7 @@ func withX402(t *testing.T) func(*api.Config) {
 	}
 }
 
-// shop is a storefront that takes payments, with a wallet.
+// shop is a storefront that accepts payments, with a wallet.
 type shop struct {
 	*browser
 	site   *site
@@ -100,12 +100,12 @@ func TestPurchase(t *testing.T) {
 		t.Error("no expiresAt")
 	}
 	s.fetch(bought)
-	// After signing in with the address of the order the customer has the purchase.
+	// After signing in with the address of the order, the customer owns the purchase.
 	cleo := s.site.signedIn(t, "cleo@example.com")
 	cleo.want(cleo.get("/api/entitlements/verification-kit"), 200, `{"product":"verification-kit","source":"x402","status":"active","validUntil":null}`)
 	path := cleo.newLink("verification-kit")
 	cleo.want(cleo.get(path), 200, "PK")
-	// The ledger has it as a purchase of its own, with a count of its downloads.
+	// The ledger has a stream for the purchase, with the count of its downloads.
 	history, err := s.site.app.Ledger.Read(t.Context(), s.site.app.Ledger.Service(bought.PurchaseID), "purchase/"+bought.PurchaseID)
 	if err != nil || len(history.Events) != 1 || history.Events[0].Type != events.TypePurchaseFulfilled {
 		t.Errorf("%+v, %v", history.Events, err)
@@ -113,14 +113,16 @@ func TestPurchase(t *testing.T) {
 	if n, err := s.site.app.Ledger.Version(t.Context(), s.site.app.Ledger.Service(bought.PurchaseID), "download/"+bought.PurchaseID); n != 2 || err != nil {
 		t.Errorf("%d downloads, %v", n, err)
 	}
-	// The catalogue says where and for how much to buy, and which price default clients do not pay.
+	// The catalogue states where to buy and the price, and marks prices that default clients
+	// refuse.
 	if got := s.get("/api/catalog"); strings.Count(got.body, "above $1") != 1 {
 		t.Errorf("the catalogue warns %d times", strings.Count(got.body, "above $1"))
 	}
 	s.want(s.get("/api/catalog"), 200, `"x402":{"amount":"1000000","network":"`+required.Accepts[0].Network+`","url":"`+s.site.app.BaseURL+`/api/purchase/verification-kit"}`)
 }
 
-// A payment that the operator has refunded buys nothing any more.
+// TestPurchaseWhoseMoneyWasSentBack checks that a payment that the operator has refunded gives no
+// access any more.
 func TestPurchaseWhoseMoneyWasSentBack(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -146,7 +148,7 @@ func TestPurchaseWhoseMoneyWasSentBack(t *testing.T) {
 	gus.entitled("verification-kit", "refunded")
 }
 
-// The rows of the gate's table for a purchase.
+// TestPurchaseErrors checks the specification's errors for a purchase.
 func TestPurchaseErrors(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -207,10 +209,11 @@ func TestPurchaseErrors(t *testing.T) {
 	if n := s.site.eventCount(t) - before; n != 0 {
 		t.Errorf("%d events were appended", n)
 	}
-	s.buy(order, "verification-kit", ``) // nothing of it was charged
+	s.buy(order, "verification-kit", ``) // nothing was charged, so the payment can still be used
 }
 
-// A payment that is sent again is the same purchase. Only its buyer gets the link.
+// TestRepeatedPurchasePayment checks that a payment that is sent again returns the same purchase,
+// and the link only to its buyer.
 func TestRepeatedPurchasePayment(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -221,8 +224,8 @@ func TestRepeatedPurchasePayment(t *testing.T) {
 	t.Run("without an identifier", func(t *testing.T) {
 		order := s.order("verification-kit", "plain")
 		first := s.buy(order, "verification-kit", ``)
-		// Sent again, by the buyer or by a party that rebuilt it from the chain: the answer has all
-		// members, and a link to a page that asks for the payer's proof.
+		// The buyer, or a party that rebuilt the payment from the chain, sends it again. The
+		// answer has all members, and a link to a page that asks for the payer's proof.
 		second := s.fulfilled(again(order), "verification-kit")
 		if second.PurchaseID != first.PurchaseID || second.DownloadURL != s.site.app.BaseURL+"/api/downloads/"+first.PurchaseID || second.ClaimSecret != "" || second.ExpiresAt == "" {
 			t.Errorf("%+v after %+v", second, first)
@@ -242,7 +245,7 @@ func TestRepeatedPurchasePayment(t *testing.T) {
 		if got := s.fulfilled(again(order), "verification-kit"); got.PurchaseID != first.PurchaseID {
 			t.Errorf("%+v", got)
 		}
-		// A copy from the chain has no identifier, or another one.
+		// A copy from the chain has no identifier or another one.
 		s.want(again(plain), 409, refused)
 		s.want(again(plain.Named("order-4711-0000002")), 409, refused)
 	})
@@ -308,7 +311,8 @@ func TestRepeatedPurchasePayment(t *testing.T) {
 	})
 }
 
-// A transfer that fails buys nothing, and one whose outcome is not known does not buy twice.
+// TestPurchaseWhenSettlingFails checks that a failed transfer buys nothing, and that a transfer
+// with unknown outcome does not buy twice.
 func TestPurchaseWhenSettlingFails(t *testing.T) {
 	t.Parallel()
 	var facilitator *x402test.Facilitator
@@ -338,14 +342,15 @@ func TestPurchaseWhenSettlingFails(t *testing.T) {
 	}
 }
 
-// The buyer's address is not stored in the clear, and neither is the payment.
+// TestPurchaseSealsTheAddress checks that the buyer's address and the payment are stored
+// encrypted.
 func TestPurchaseSealsTheAddress(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.buy(s.order("verification-kit", "sealed"), "verification-kit", `{"email":"canary-buyer@example.com"}`)
 	var types []string
 	for _, e := range api.Since(t, s.site.app, nil) {
-		if e.Type != events.TypeSigningKeyActivated { // of every partition
+		if e.Type != events.TypeSigningKeyActivated { // one per partition
 			types = append(types, e.Type)
 		}
 		if strings.Contains(string(e.Payload), "canary-buyer") {
@@ -359,8 +364,8 @@ func TestPurchaseSealsTheAddress(t *testing.T) {
 	}
 }
 
-// A purchase with an e-mail address whose file was downloaded is refunded by an operator's
-// command. From the request on its file is not sent any more.
+// TestAnOperatorRefundsADownloadedPurchase checks that an operator can refund a purchase with an
+// e-mail address after its download, by a command. From then on the file is not sent any more.
 func TestAnOperatorRefundsADownloadedPurchase(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

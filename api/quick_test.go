@@ -9,10 +9,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// plainActionHash is the action hash of {"command":"git status"}, computed by hand.
+// plainActionHash is the action hash of {"command":"git status"}, computed independently of this
+// program.
 const plainActionHash = "31f4f73bce55a8d3985c5040ec8d550c22c285f84c1cacfbab1529482d999e17"
 
-// verdicts are commands of each risk.
+// verdicts lists a command for each risk.
 var verdicts = []struct{ risk, body string }{
 	{"low", `{"command":"git status"}`},
 	{"medium", `{"command":"git push origin main"}`},
@@ -20,8 +21,8 @@ var verdicts = []struct{ risk, body string }{
 	{"critical", `{"command":"rm -rf /"}`},
 }
 
-// quickResult is the result of the quick gate in the specification. A missing or additional member
-// is found by comparing it with the text.
+// quickResult is the result of the quick gate in the specification. Comparing its encoding with
+// the text finds missing and additional members.
 type quickResult struct {
 	Status               string   `json:"status"`
 	Service              string   `json:"service"`
@@ -78,7 +79,7 @@ func isHex64(s string) bool {
 	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// The test vectors of the action hash, and what it covers and does not cover.
+// TestActionHash checks the test vectors of the action hash, and which members it covers.
 func TestActionHash(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -116,7 +117,7 @@ func TestActionHash(t *testing.T) {
 	}
 }
 
-// quickFields are the text members of the quick gate with their limits.
+// quickFields lists the text members of the quick gate with their limits.
 var quickFields = []struct {
 	name string
 	most int
@@ -132,7 +133,8 @@ func withMember(name, value string) string {
 	return `{"command":"ls","` + name + `":"` + value + `"}`
 }
 
-// Lengths are in code points: a character outside of the basic plane counts as one.
+// TestQuickGateFieldLengths checks that lengths are in code points: a character outside of the
+// basic plane counts as one.
 func TestQuickGateFieldLengths(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -141,7 +143,7 @@ func TestQuickGateFieldLengths(t *testing.T) {
 		for _, letter := range []string{"x", "é", "€", "😀"} {
 			for _, path := range actionPaths {
 				if path != quickPath && letter != "😀" {
-					continue // one letter suffices to see that the limit is the same
+					continue // for the other services one letter is enough
 				}
 				n.wants(n.post(path, key, withMember(f.name, strings.Repeat(letter, f.most))), http.StatusOK)
 				n.unchanged(func() {
@@ -154,7 +156,7 @@ func TestQuickGateFieldLengths(t *testing.T) {
 	}
 }
 
-// whiteSpace is \s of ECMA-262: WhiteSpace and LineTerminator.
+// whiteSpace lists the characters of \s in ECMA-262: WhiteSpace and LineTerminator.
 var whiteSpace = []rune{
 	'\t', '\n', '\v', '\f', '\r', ' ', 0xA0, 0x1680, 0x2000, 0x2001, 0x2002, 0x2003, 0x2004, 0x2005, 0x2006, 0x2007, 0x2008,
 	0x2009, 0x200A, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000, 0xFEFF,
@@ -181,7 +183,7 @@ func TestWhiteSpaceAtAnEdge(t *testing.T) {
 		})
 		n.wants(n.post(quickPath, key, withMember("command", "a"+space+"b")), http.StatusOK)
 	}
-	// Characters that look like white space but are none in ECMA-262.
+	// Characters that look like white space but are not white space in ECMA-262.
 	for _, r := range []rune{0x85, 0x180E, 0x200B, 0x200C, 0x200D, 0x2060, 0x1C, 0x1F, 0x2800} {
 		n.wants(n.post(quickPath, key, withMember("repo", escaped(r)+"x"+escaped(r))), http.StatusOK)
 	}
@@ -193,8 +195,8 @@ func TestWhiteSpaceAtAnEdge(t *testing.T) {
 	}
 }
 
-// An unmatched consequential action is low, or is routed to review on demand. A matched or
-// read-only action gets the same verdict either way.
+// TestFailClosedOnUnmatched checks that an unmatched consequential action is low by default, and
+// requires a review with failClosedOnUnmatched. Other actions get the same verdict in both cases.
 func TestFailClosedOnUnmatched(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -216,7 +218,8 @@ func TestFailClosedOnUnmatched(t *testing.T) {
 	}
 }
 
-// Quick gate, score, triage and workflow use the same engine.
+// TestTheFourServicesAgree checks that quick gate, score, triage and workflow give the same
+// verdicts.
 func TestTheFourServicesAgree(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -251,7 +254,7 @@ func pick(m map[string]any) map[string]any {
 	return map[string]any{"risk": m["risk"], "matchedRuleIds": m["matchedRuleIds"], "actionHash": m["actionHash"], "actionBindingVersion": m["actionBindingVersion"]}
 }
 
-// The table of gate.md: the answer of each service at each risk.
+// TestWhatEachServiceSaysAtEachRisk checks the answer of each service at each risk, as specified.
 func TestWhatEachServiceSaysAtEachRisk(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

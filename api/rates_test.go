@@ -24,9 +24,9 @@ func TestRecomputingIsLimitedForANetwork(t *testing.T) {
 	}
 }
 
-// TestStrangersDoNotLimitWhoIsKnown holds that callers without a good credential use up only what
-// their network may do: a caller with a good credential from the same address goes on, and health
-// is never limited.
+// TestStrangersDoNotLimitWhoIsKnown checks that callers without a valid credential use only the
+// limit of their network. A caller with a valid credential at the same address is not affected,
+// and the health check is never limited.
 func TestStrangersDoNotLimitWhoIsKnown(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{rateLimit: true, dev: true})
@@ -50,8 +50,8 @@ func TestStrangersDoNotLimitWhoIsKnown(t *testing.T) {
 	n.wants(n.get("/api/health"), 200)
 }
 
-// Every page, including the search, is limited per network. Readers without a credential do not use
-// up the limits of callers of another network.
+// TestPagesAreLimitedForANetwork checks that every page, including the search, is limited per
+// network. Readers without a credential do not affect callers of other networks.
 func TestPagesAreLimitedForANetwork(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{rateLimit: true, dev: true})
@@ -76,7 +76,8 @@ func TestPagesAreLimitedForANetwork(t *testing.T) {
 	}
 }
 
-// A charged call is limited, too: by its own credential, and by the size of its body.
+// TestACredentialHasItsOwnLimit checks that paid calls are limited, too: per credential, and by
+// the size of the body.
 func TestACredentialHasItsOwnLimit(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{rateLimit: true, dev: true})
@@ -102,8 +103,8 @@ func TestACredentialHasItsOwnLimit(t *testing.T) {
 	}
 }
 
-// TestEveryOperationPublishesThatItIsLimited holds that a caller who has called too often gets a
-// status that the operation's document names, from every operation but health.
+// TestEveryOperationPublishesThatItIsLimited checks that a caller who exceeds the limit gets a
+// status that the operation's document lists, from every operation except the health check.
 func TestEveryOperationPublishesThatItIsLimited(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{rateLimit: true, dev: true})

@@ -13,7 +13,8 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// Every service's paid example reproduces, so none is refunded.
+// TestEveryPaidExampleReproduces checks that every service's paid example can be reproduced, so
+// that none is refunded.
 func TestEveryPaidExampleReproduces(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -62,7 +63,7 @@ func TestRefundRefusals(t *testing.T) {
 	})
 }
 
-// The daily sample reports no correct call and reports wrong ones.
+// TestSampleRaisesTheAlarm checks that the daily sample reports wrong calls and no correct ones.
 func TestSampleRaisesTheAlarm(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -85,8 +86,8 @@ func TestSampleRaisesTheAlarm(t *testing.T) {
 	}
 }
 
-// TestARefundIsDocumentedByExample holds that the contract, and the page that promises refunds, say
-// what to send, with every member.
+// TestARefundIsDocumentedByExample checks that the contract and the page that promises refunds
+// show what to send, with every member.
 func TestARefundIsDocumentedByExample(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})

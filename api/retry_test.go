@@ -9,9 +9,9 @@ import (
 	"github.com/countersign/countersign/api/services"
 )
 
-// TestEveryPaidToolTakesAnIdempotencyKey holds that every paid tool accepts what the instructions
-// tell a model to do after a time-out: the same call with the same idempotencyKey gets the same
-// answer and is counted once. (Over HTTP the key is a header.)
+// TestEveryPaidToolTakesAnIdempotencyKey checks for every paid tool what the instructions tell a
+// model to do after a time-out: the same call with the same idempotencyKey gets the same answer
+// and is counted once. Over HTTP the key is a header.
 func TestEveryPaidToolTakesAnIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -27,7 +27,7 @@ func TestEveryPaidToolTakesAnIdempotencyKey(t *testing.T) {
 		}
 		o := n.server.table.Find(s.Operation)
 		if !o.KeyOutsideBody() {
-			continue // the key is a member of the body, and the answer's hash is about it
+			continue // the key is a member of the body, so the hash in the answer covers it
 		}
 		rest := n.post(op.ServicePath(s), key, s.Example, "Idempotency-Key", "retry-"+s.Operation)
 		if n.wants(rest, http.StatusOK); string(rest.body) != first.text {

@@ -12,8 +12,8 @@ import (
 	"github.com/countersign/countersign/api/mail"
 )
 
-// TestReviewersAreTold holds that each member who may resolve a decision gets an e-mail with the
-// exact action and who asks for it, and that many decisions make few e-mails.
+// TestReviewersAreTold checks that each member who may resolve a decision gets an e-mail with the
+// exact action and who requested it, and that many decisions lead to few e-mails.
 func TestReviewersAreTold(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -56,7 +56,7 @@ func TestReviewersAreTold(t *testing.T) {
 		t.Errorf("link %s, text %s", messages[0].Link, messages[0].Text)
 	}
 
-	c.decide(t, decisionBody("k1", unclear)) // a replay
+	c.decide(t, decisionBody("k1", unclear)) // a repeated request
 	c.decide(t, decisionBody("allowed", weather))
 	for n := range 3 {
 		c.decide(t, decisionBody(fmt.Sprint("more", n), unclear))
@@ -70,8 +70,8 @@ func TestReviewersAreTold(t *testing.T) {
 	if messages := fresh(c.orgID); len(messages) != 0 {
 		t.Errorf("%d e-mails about nothing", len(messages))
 	}
-	// The e-mail is about the newest decision that still waits, and says how many wait. Decisions
-	// that were resolved meanwhile are not in it.
+	// The e-mail describes the newest decision that still waits, and states how many wait. It
+	// omits decisions that were resolved in the meantime.
 	admin := c.people["admin"]
 	resolve := func(id string) {
 		admin.want(admin.post("/api/assurance/decisions/"+id+"/approval", `{"verdict":"rejected","reason":"no"}`), 201, "rejected")
@@ -89,7 +89,7 @@ func TestReviewersAreTold(t *testing.T) {
 	if messages := fresh(c.orgID); len(messages) != 0 {
 		t.Errorf("%d e-mails about what was resolved", len(messages))
 	}
-	fresh(c.orgID) // the time is over
+	fresh(c.orgID) // simulates the end of the pause
 	admin.want(admin.post("/api/assurance/decisions", decisionBody("mine", unclear)), 201, "needs_review")
 	if messages := fresh(""); !slices.Equal(to(messages), []string{"owner@acme.example"}) {
 		t.Errorf("of an admin's own decision: %s", to(messages))
@@ -100,7 +100,7 @@ func TestReviewersAreTold(t *testing.T) {
 	clean(t, s)
 }
 
-// TestATeamsOnlyAdminIsTold holds that the only admin gets the e-mail about their own request,
+// TestATeamsOnlyAdminIsTold checks that the only admin gets the e-mail about their own request,
 // because there is no other reviewer.
 func TestATeamsOnlyAdminIsTold(t *testing.T) {
 	t.Parallel()
@@ -115,15 +115,15 @@ func TestATeamsOnlyAdminIsTold(t *testing.T) {
 	}
 }
 
-// refusing is a mail server that accepts nothing. Its errors name the address.
+// refusing is a mail server that refuses everything. Its errors contain the address.
 type refusing struct{}
 
 func (refusing) Send(_ context.Context, l mail.Message) error {
 	return errors.New("550 no such mailbox")
 }
 
-// TestDecisionsDoNotWaitForTheMail holds that an e-mail that cannot be sent is a line in the log,
-// that none is sent after the closing, and that the decision is recorded all the same.
+// TestDecisionsDoNotWaitForTheMail checks that an e-mail that cannot be sent is logged, that none
+// is sent after Close, and that the decision is recorded nevertheless.
 func TestDecisionsDoNotWaitForTheMail(t *testing.T) {
 	t.Parallel()
 	s := newSiteWith(t, api.Databases.New(t), "", nil, func(c *api.Config) { c.Mail = refusing{} })

@@ -17,7 +17,7 @@ import (
 	"github.com/countersign/countersign/api"
 )
 
-// reviewing is an organization whose policy requires a review of critical tool calls.
+// reviewing returns an organization whose policy requires a review of critical tool calls.
 func reviewing(t *testing.T) (*site, *crew) {
 	t.Helper()
 	s := newSite(t, api.Databases.New(t))
@@ -26,15 +26,15 @@ func reviewing(t *testing.T) (*site, *crew) {
 	return s, c
 }
 
-// asks makes a decision that waits.
+// asks requests a decision that requires a review, and returns its id.
 func (n *tenant) asks(t testing.TB, key, agent string) string {
 	t.Helper()
 	return n.decide(t, toolBody(key, agent, "write", "critical")).decision(t).Record.DecisionID
 }
 
-// TestOnlyItsButtonGivesAVerdict holds that Enter presses no button in the form of a verdict, that
-// a form that was sent without a button gives no verdict, and that the next page says which verdict
-// was given.
+// TestOnlyItsButtonGivesAVerdict checks that the Enter key presses no button in the form of a
+// verdict, that a form sent without a button gives no verdict, and that the next page states the
+// verdict that was given.
 func TestOnlyItsButtonGivesAVerdict(t *testing.T) {
 	t.Parallel()
 	s, c := reviewing(t)
@@ -66,7 +66,7 @@ func TestOnlyItsButtonGivesAVerdict(t *testing.T) {
 	clean(t, s)
 }
 
-// TestWalkEnterGivesNoVerdict holds this with scripts and without.
+// TestWalkEnterGivesNoVerdict checks with and without scripts that the Enter key gives no verdict.
 func TestWalkEnterGivesNoVerdict(t *testing.T) {
 	t.Parallel()
 	s, c := reviewing(t)
@@ -91,8 +91,8 @@ func TestWalkEnterGivesNoVerdict(t *testing.T) {
 	clean(t, s)
 }
 
-// TestAReasonIsNotLost holds that white space at the edges of a reason is removed, that a character
-// that a record does not allow is named in words, and that the text stays in the form.
+// TestAReasonIsNotLost checks that white space at the edges of a reason is removed, that a
+// forbidden character is described in words, and that the text stays in the form.
 func TestAReasonIsNotLost(t *testing.T) {
 	t.Parallel()
 	s, c := reviewing(t)
@@ -117,8 +117,8 @@ func TestAReasonIsNotLost(t *testing.T) {
 	clean(t, s)
 }
 
-// TestASecondReviewerReadsWhoWasFirst holds this, and that the second reviewer keeps what they
-// wrote.
+// TestASecondReviewerReadsWhoWasFirst checks that a reviewer whose verdict comes too late sees who
+// was first, and keeps what they wrote.
 func TestASecondReviewerReadsWhoWasFirst(t *testing.T) {
 	t.Parallel()
 	s, c := reviewing(t)
@@ -132,7 +132,8 @@ func TestASecondReviewerReadsWhoWasFirst(t *testing.T) {
 	clean(t, s)
 }
 
-// TestComparingArgumentsKeepsTheReason holds this because both are in one form.
+// TestComparingArgumentsKeepsTheReason checks that the reason stays in the form when arguments are
+// compared, because both are in one form.
 func TestComparingArgumentsKeepsTheReason(t *testing.T) {
 	t.Parallel()
 	s, c := reviewing(t)
@@ -149,8 +150,8 @@ func TestComparingArgumentsKeepsTheReason(t *testing.T) {
 	clean(t, s)
 }
 
-// TestNoReviewIsOutOfSight holds that every review can be found, however many an agent makes: the
-// oldest come first, the others are on further pages, and a filter finds those of one agent.
+// TestNoReviewIsOutOfSight checks that every review can be found, however many an agent requests:
+// the oldest come first, the others are on further pages, and a filter finds those of one agent.
 func TestNoReviewIsOutOfSight(t *testing.T) {
 	t.Parallel()
 	s, c := reviewing(t)
@@ -189,7 +190,8 @@ func TestNoReviewIsOutOfSight(t *testing.T) {
 	clean(t, s)
 }
 
-// TestTheNextReviewIsOneThatMayBeResolved holds that it is never the reviewer's own request.
+// TestTheNextReviewIsOneThatMayBeResolved checks that the next review is never the reviewer's own
+// request.
 func TestTheNextReviewIsOneThatMayBeResolved(t *testing.T) {
 	t.Parallel()
 	s, c := reviewing(t)
@@ -205,7 +207,7 @@ func TestTheNextReviewIsOneThatMayBeResolved(t *testing.T) {
 	clean(t, s)
 }
 
-// TestSimilarBeforeIsBefore holds that later decisions are not shown.
+// TestSimilarBeforeIsBefore checks that the similar decisions of a review exclude later ones.
 func TestSimilarBeforeIsBefore(t *testing.T) {
 	t.Parallel()
 	s, c := reviewing(t)
@@ -222,8 +224,7 @@ func TestSimilarBeforeIsBefore(t *testing.T) {
 	clean(t, s)
 }
 
-// TestOnlyAnApprovalIsGood holds that only an approval permits the action, and only until it
-// expires.
+// TestOnlyAnApprovalIsGood checks that only an approval permits the action, until it expires.
 func TestOnlyAnApprovalIsGood(t *testing.T) {
 	t.Parallel()
 	s, c := reviewing(t)
@@ -249,8 +250,8 @@ func TestOnlyAnApprovalIsGood(t *testing.T) {
 	clean(t, s)
 }
 
-// TestBoxesThatAreAllEmptyGiveNoRights holds this, and that adding an address that is already a
-// member's changes no role.
+// TestBoxesThatAreAllEmptyGiveNoRights checks that a form without any ticked box gives no rights,
+// and that adding an existing member's address changes no role.
 func TestBoxesThatAreAllEmptyGiveNoRights(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -273,8 +274,8 @@ func TestBoxesThatAreAllEmptyGiveNoRights(t *testing.T) {
 	clean(t, s)
 }
 
-// TestAStopShowsOnThePages holds that waiting decisions and earlier approvals show that a stop has
-// ended them, and that a verdict that is sent all the same is refused with the reason.
+// TestAStopShowsOnThePages checks that waiting decisions and earlier approvals show that an
+// emergency stop has ended them, and that a verdict is then refused with the reason.
 func TestAStopShowsOnThePages(t *testing.T) {
 	t.Parallel()
 	s, c := reviewing(t)
@@ -306,8 +307,8 @@ func TestAStopShowsOnThePages(t *testing.T) {
 	clean(t, s)
 }
 
-// TestANewTokenIsShownOnce holds that the form leads to a page, so that a reload issues nothing,
-// and that only the session that issued the token sees it. A rotated token can be revoked at once.
+// TestANewTokenIsShownOnce checks that the form redirects, so that a reload issues nothing, and
+// that only the session that issued the token sees it. A rotated token can be revoked at once.
 func TestANewTokenIsShownOnce(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

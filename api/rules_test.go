@@ -7,8 +7,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// TestEveryRuleHasAPageOfData holds that the list is small, that each rule in it can be read with
-// judged examples, and that an unknown rule is not found.
+// TestEveryRuleHasAPageOfData checks that the list is small, that each rule in it can be read with
+// evaluated examples, and that an unknown rule is not found.
 func TestEveryRuleHasAPageOfData(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

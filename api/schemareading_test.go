@@ -21,8 +21,9 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// A body gets the same verdict and the same words as from the errors of the library: for random
-// schemas in our forms, and for every schema of the service.
+// TestABodyGetsTheVerdictOfTheLibrary checks that a body gets the same result, in the same words,
+// as from the errors of a library: for random schemas in our forms, and for every schema of the
+// service.
 func TestABodyGetsTheVerdictOfTheLibrary(t *testing.T) {
 	t.Parallel()
 	t.Run("random schemas", rapid.MakeCheck(func(t *rapid.T) {
@@ -51,7 +52,7 @@ func TestABodyGetsTheVerdictOfTheLibrary(t *testing.T) {
 	}
 }
 
-// agree compares the verdict on a body with the library's.
+// agree compares the result for a body with the library's.
 func agree(t *rapid.T, s *schema.Schema, by library, value any) {
 	body, err := json.Marshal(value)
 	if err != nil || canon.Check(body) != nil {
@@ -81,7 +82,7 @@ var (
 	someTexts = []string{"", "a", "ab", " a", "abcdef", "2026-01-02", "{}"}
 )
 
-// drawSchema returns a random schema in the forms that ours have.
+// drawSchema returns a random schema in the forms that our schemas have.
 func drawSchema(t *rapid.T, depth int) map[string]any {
 	kinds := []string{"string", "number", "integer", "boolean", "any"}
 	if depth > 0 {
@@ -152,7 +153,7 @@ func drawSchema(t *rapid.T, depth int) map[string]any {
 	return node
 }
 
-// drawInstance returns a random value that mostly follows a schema.
+// drawInstance returns a random value that mostly matches a schema.
 func drawInstance(t *rapid.T, schema any, depth int) any {
 	node, _ := schema.(map[string]any)
 	if branches, has := node["anyOf"].([]any); has && rapid.IntRange(0, 9).Draw(t, "branch") > 0 {
@@ -208,14 +209,14 @@ func drawObject(t *rapid.T, node map[string]any, depth int) any {
 	return object
 }
 
-// library returns the verdict of the library that compiles schemas: of all its errors the one whose
-// place is first in the text, in our words.
+// library validates with a library that compiles schemas. Of all its errors it returns, in our
+// words, the one whose position is first in the text.
 type library struct {
 	document map[string]any
 	compiled *jsonschema.Schema
 }
 
-// libraryRegexp is how the library reads our patterns.
+// libraryRegexp makes the library interpret patterns like we do.
 func libraryRegexp(pattern string) (jsonschema.Regexp, error) { return schema.Regexp(pattern) }
 
 // compileSchema compiles a schema with the library.
@@ -266,8 +267,8 @@ func (s library) judge(body []byte, value any) error {
 	return refusal
 }
 
-// leaves returns the errors that matter: of several branches those of the branch that allows values
-// of the type, or else those of all branches except null.
+// leaves returns the relevant errors. For anyOf these are the errors of the branch for the value's
+// type, or of all branches except null.
 func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
 	if len(e.Causes) == 0 {
 		return []*jsonschema.ValidationError{e}
@@ -296,13 +297,13 @@ func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
 	return found
 }
 
-// namesAt returns the members that the object schema at an address has.
+// namesAt returns the names of the members of the object schema at an address.
 func (s library) namesAt(address string) []string {
 	properties, _ := s.at(address)["properties"].(map[string]any)
 	return sortedKeys(properties)
 }
 
-// requires reports whether a member, whose schema is at an address, is required.
+// requires reports whether the member whose schema is at an address is required.
 func (s library) requires(address, name string) bool {
 	holder := max(strings.LastIndex(address, "/properties/"), strings.LastIndex(address, "/additionalProperties"))
 	if holder < 0 {
@@ -332,7 +333,7 @@ func (s library) at(address string) map[string]any {
 	return found
 }
 
-// formatRefusals are the refusals of a text without its format, by format.
+// formatRefusals maps formats to the error for a text without the format.
 var formatRefusals = map[string]struct{ code, clause string }{
 	"date":      {"invalid_date", "must be a date YYYY-MM-DD"},
 	"date-time": {"invalid_date", "must be an RFC 3339 time with a zone, such as 2026-01-02T03:04:05Z"},
@@ -340,7 +341,7 @@ var formatRefusals = map[string]struct{ code, clause string }{
 	"uri":       {"out_of_range", "must be an absolute URI"},
 }
 
-// refusalOf puts an error of the validator into our words.
+// refusalOf converts an error of the library into ours.
 func (s library) refusalOf(e *jsonschema.ValidationError) *policy.Error {
 	pointer := ""
 	for _, part := range e.InstanceLocation {
@@ -399,20 +400,20 @@ func withArticle(noun string) string {
 	return "a " + noun
 }
 
-// order knows where in a text the values of errors are. It does not look for other values, because
-// a text of a megabyte has more values than errors, and pointers to all of them may be far longer
-// than the text.
+// order contains the positions in a text at which errors occurred. It skips other values, because
+// a text of a megabyte has many more values than errors, and pointers to all of them could be much
+// longer than the text.
 type order struct{ root *spot }
 
-// spot is a value that a test asks for, or one that contains such a value.
+// spot is a value with an error, or a value that contains one.
 type spot struct {
-	start, end int // bytes of the text before the value, and before its end; absent if it is not there
+	start, end int // offsets in the text of the value's start and end; absent if the value is missing
 	below      map[string]*spot
 }
 
 const absent = math.MaxInt
 
-// orderOf finds the places of errors in a text that passed the strict parse.
+// orderOf finds the positions of errors in a text that passed the strict parse.
 func orderOf(body []byte, found []*jsonschema.ValidationError) order {
 	o := order{newSpot()}
 	for _, e := range found {
@@ -427,7 +428,7 @@ func orderOf(body []byte, found []*jsonschema.ValidationError) order {
 		}
 	}
 	dec := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true))
-	_ = o.root.read(dec) // what cannot be read counts as not there
+	_ = o.root.read(dec) // values that cannot be read count as missing
 	return o
 }
 
@@ -443,7 +444,7 @@ func (p *spot) want(name string) *spot {
 	return p.below[name]
 }
 
-// read notes where the next value is, and the places below it that errors are about.
+// read records the position of the next value, and of the errors inside it.
 func (p *spot) read(dec *jsontext.Decoder) error {
 	if p == nil {
 		return dec.SkipValue()
@@ -474,8 +475,8 @@ func (p *spot) read(dec *jsontext.Decoder) error {
 	return err
 }
 
-// of returns the place of an error: the first unknown member, the end of an object that lacks a
-// member, or else the value.
+// of returns the position of an error: of the first unknown member, of the end of an object that
+// lacks a member, or else of the value.
 func (o order) of(e *jsonschema.ValidationError) int {
 	at := o.at(e)
 	switch k := e.ErrorKind.(type) {
@@ -491,7 +492,7 @@ func (o order) of(e *jsonschema.ValidationError) int {
 	return at.start
 }
 
-// first returns the name that comes first in the text among members of the error's object.
+// first returns the name that comes first in the text.
 func (o order) first(e *jsonschema.ValidationError, names []string) string {
 	at, first := o.at(e), names[0]
 	for _, name := range names[1:] {

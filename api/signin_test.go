@@ -41,19 +41,18 @@ type site struct {
 	*httptest.Server
 	app    *commands.App
 	server *api.Server
-	clock  *ledgertest.Clock // stands at the present
+	clock  *ledgertest.Clock // does not advance by itself
 	outbox *mail.Outbox
 	logs   *lockedBuffer
 }
 
-// newSite opens a node on a database. Its log is kept, so that a test can look
-// for secrets in it.
+// newSite starts a node on a database. Its log is kept, so that a test can search it for secrets.
 func newSite(t *testing.T, db *ledgertest.DB) *site {
 	t.Helper()
 	return newSiteAt(t, db, "")
 }
 
-// newSiteAt opens a node with another base URL than the listener's.
+// newSiteAt starts a node with another base URL than the listener's.
 func newSiteAt(t *testing.T, db *ledgertest.DB, baseURL string) *site {
 	t.Helper()
 	return newSiteWith(t, db, baseURL, mail.NewOutbox(slog.New(slog.DiscardHandler)))
@@ -90,7 +89,7 @@ func newSiteWith(t *testing.T, db *ledgertest.DB, baseURL string, outbox *mail.O
 	if err != nil {
 		t.Fatal(err)
 	}
-	views.Patience = time.Minute // however busy the machine is
+	views.Patience = time.Minute // enough on a busy machine
 	t.Cleanup(views.Close)
 	s.Server = httptest.NewUnstartedServer(nil)
 	if s.app.BaseURL = baseURL; baseURL == "" {
@@ -118,8 +117,8 @@ func newSiteWith(t *testing.T, db *ledgertest.DB, baseURL string, outbox *mail.O
 	return s
 }
 
-// keepCheckpoints signs the head of the ledger from now on, as a node with a key for checkpoints
-// does. An export waits for a checkpoint that covers it.
+// keepCheckpoints starts to sign checkpoints, like a node with a key for checkpoints. An export
+// waits for a checkpoint that covers it.
 func (s *site) keepCheckpoints(t *testing.T) {
 	t.Helper()
 	signer, err := seal.NewSigner(bytes.Repeat([]byte{0xc4}, 32))
@@ -132,9 +131,9 @@ func (s *site) keepCheckpoints(t *testing.T) {
 	}
 }
 
-// lockedBuffer is a log that may be written to and read at the same time.
+// lockedBuffer is a log that can be written and read concurrently.
 type lockedBuffer struct {
-	mu   sync.Mutex // guards text
+	mu   sync.Mutex // protects text
 	text bytes.Buffer
 }
 
@@ -151,7 +150,7 @@ func (l *lockedBuffer) String() string {
 	return l.text.String()
 }
 
-// browser is a visitor with cookies who does not follow redirects.
+// browser is a visitor with cookies. It does not follow redirects.
 type browser struct {
 	t    *testing.T
 	site *site
@@ -167,7 +166,7 @@ func (s *site) browser(t *testing.T) *browser {
 	return &browser{t, s, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
-// answer is a response that was read.
+// answer is a complete response.
 type answer struct {
 	status int
 	header http.Header
@@ -208,7 +207,7 @@ func (b *browser) post(path, body string, header ...string) answer {
 	return b.do(http.MethodPost, path, "application/json", body, header...)
 }
 
-// actsFor returns the organization that the next page will show, and "" if there is none.
+// actsFor returns the id of the organization that the next page will show, or "".
 func (b *browser) actsFor() string {
 	b.t.Helper()
 	got := b.get("/api/auth/session")
@@ -230,7 +229,7 @@ func (b *browser) actsFor() string {
 	return as.OrgID
 }
 
-// form sends a form as if from a page of the organization for which b acts.
+// form sends a form as if from a page of the organization that the visitor has chosen.
 func (b *browser) form(path string, fields url.Values, header ...string) answer {
 	b.t.Helper()
 	if !fields.Has("org") {
@@ -243,7 +242,7 @@ func (b *browser) form(path string, fields url.Values, header ...string) answer 
 	return b.do(http.MethodPost, path, "application/x-www-form-urlencoded", fields.Encode(), header...)
 }
 
-// follow opens the page that a form redirected to.
+// follow opens the page to which a form redirects.
 func (b *browser) follow(got answer) answer {
 	b.t.Helper()
 	if got.status != http.StatusSeeOther {
@@ -261,7 +260,7 @@ func (b *browser) want(got answer, status int, body string) {
 
 var linkPattern = regexp.MustCompile(`token=([A-Za-z0-9_-]{43})`)
 
-// link requests a link and returns the secret in the e-mail.
+// link requests a sign-in link and returns the secret from the e-mail.
 func (b *browser) link(email, next string) string {
 	b.t.Helper()
 	b.want(b.post("/api/auth/sign-in", `{"email":"`+email+`","next":"`+next+`"}`), http.StatusAccepted, "on its way")
@@ -274,7 +273,7 @@ func (b *browser) link(email, next string) string {
 	return ""
 }
 
-// signIn takes all steps of a sign-in.
+// signIn does all steps of a sign-in.
 func (b *browser) signIn(email string) {
 	b.t.Helper()
 	if got := b.form("/sign-in/confirm", url.Values{"token": {b.link(email, "")}}); got.status != http.StatusSeeOther {
@@ -302,7 +301,7 @@ func TestLinkWorksOnce(t *testing.T) {
 	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	token := b.link("ada@example.com", "")
-	// Opening the link does not use it up: browsers, scanners, HEAD.
+	// Opening the link does not use it, because scanners open links, too, and HEAD is possible.
 	for range 3 {
 		b.want(b.get("/sign-in/confirm?token="+token), 200, `value="`+token+`"`)
 		b.want(b.do(http.MethodHead, "/sign-in/confirm?token="+token, "", ""), 200, "")
@@ -314,7 +313,7 @@ func TestLinkWorksOnce(t *testing.T) {
 	other := s.browser(t)
 	other.want(other.form("/sign-in/confirm", confirm), 410, "was used or is too old")
 	other.want(other.get("/api/auth/session"), 401, "authentication required")
-	// The operation that uses the secret does not read it from the query.
+	// The sign-in reads the secret only from the form, not from the query.
 	fresh := other.link("ada@example.com", "")
 	other.want(other.form("/sign-in/confirm?token="+fresh, url.Values{}), 410, "was used")
 	if got := other.form("/sign-in/confirm", url.Values{"token": {fresh}}); got.status != http.StatusSeeOther {
@@ -438,7 +437,7 @@ func TestSessionFixation(t *testing.T) {
 	if first == planted || len(first) != 43 {
 		t.Fatalf("signed in under the cookie that was there before: %q", first)
 	}
-	// Signing in again makes a new token and ends the old session.
+	// Another sign-in creates a new token and ends the old session.
 	b.signIn("bob@example.com")
 	second := b.cookie()
 	if second == first {
@@ -451,7 +450,7 @@ func TestSessionFixation(t *testing.T) {
 	b.want(b.get("/api/auth/session"), 200, "customerId")
 }
 
-// cookie returns the session's secret that the browser has.
+// cookie returns the secret of the session in the browser's cookie.
 func (b *browser) cookie() string {
 	b.t.Helper()
 	home, err := url.Parse(b.site.URL)
@@ -487,7 +486,7 @@ func TestCookieAndTableHoldWhatTheyShould(t *testing.T) {
 	if strings.Contains(stored, b.cookie()) {
 		t.Error("the table holds the session's secret")
 	}
-	// The secrets of link and session, and the address, are in no log line.
+	// No log line contains the secrets of link and session, or the e-mail address.
 	if text := s.logs.String(); strings.Contains(text, b.cookie()) || strings.Contains(text, "ada@example.com") ||
 		linkPattern.MatchString(text) || !strings.Contains(text, "/sign-in/confirm") {
 		t.Errorf("log: %s", text)
@@ -514,7 +513,7 @@ func TestSessionEnds(t *testing.T) {
 	idle, busy := s.browser(t), s.browser(t)
 	idle.signIn("ada@example.com")
 	busy.signIn("bob@example.com")
-	// A session ends after 12 idle hours. One that is used lives until its 7 days are over.
+	// A session ends after 12 hours without a request. A session in use ends after 7 days.
 	for range 13 {
 		s.clock.Add(11 * time.Hour)
 		busy.want(busy.get("/api/auth/session"), 200, "customerId")
@@ -525,7 +524,7 @@ func TestSessionEnds(t *testing.T) {
 		s.clock.Add(11 * time.Hour)
 		busy.want(busy.get("/api/auth/session"), 200, "customerId")
 	}
-	s.clock.Add(3 * time.Hour) // 168 hours and 13 minutes in all
+	s.clock.Add(3 * time.Hour) // 168 hours and 13 minutes in total
 	busy.want(busy.get("/api/auth/session"), 401, "authentication required")
 }
 
@@ -542,8 +541,8 @@ func TestSignOutEndsTheSessionForEverybody(t *testing.T) {
 	thief.want(thief.get("/api/auth/session", "Cookie", "countersign_session="+secret), 401, "authentication required")
 }
 
-// TestSignOutEverywhere holds that it ends every session of the customer on every node, in every
-// browser, and no session of another customer, over the API and from the page alike.
+// TestSignOutEverywhere checks, over the API and from the page, that this ends every session of
+// the customer on every node, in every browser, and no session of another customer.
 func TestSignOutEverywhere(t *testing.T) {
 	t.Parallel()
 	for name, signOut := range map[string]func(*browser) answer{
@@ -593,8 +592,8 @@ func TestCrossOriginRequestsAreRefused(t *testing.T) {
 	b.want(b.post("/api/auth/sign-out", `{}`, "Origin", s.URL, "Sec-Fetch-Site", "same-origin"), 200, "signed out")
 }
 
-// TestFormsAreNotTakenForTheAPI holds this because a form on another site can send these content
-// types without a preflight.
+// TestFormsAreNotTakenForTheAPI checks that the API refuses the content types that a form of
+// another site can send without a preflight.
 func TestFormsAreNotTakenForTheAPI(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -625,8 +624,8 @@ func TestPagesAreClosed(t *testing.T) {
 	}
 }
 
-// TestOutboxAnswersToThisMachineOnly holds that a host name of another owner that was made to point
-// here does not count as this machine's.
+// TestOutboxAnswersToThisMachineOnly checks that the outbox refuses a host name of another owner
+// that resolves to this machine.
 func TestOutboxAnswersToThisMachineOnly(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -657,7 +656,7 @@ func TestOutboxAnswersToThisMachineOnly(t *testing.T) {
 	}
 }
 
-// E-mails are written where only their owner reads them.
+// TestEmailsAreWritten checks that the outbox writes each e-mail completely to its writer.
 func TestEmailsAreWritten(t *testing.T) {
 	t.Parallel()
 	var written strings.Builder
@@ -695,20 +694,20 @@ func TestMailServerAddress(t *testing.T) {
 	}
 }
 
-// TestSessionOnTwoNodes holds that no node keeps a session in memory.
+// TestSessionOnTwoNodes checks that no node keeps a session in memory.
 func TestSessionOnTwoNodes(t *testing.T) {
 	t.Parallel()
 	db := api.Databases.New(t)
 	one, two := newSite(t, db), newSite(t, db)
 	b := one.browser(t)
 	b.signIn("ada@example.com")
-	there := &browser{t, two, b.http} // cookies do not know of ports
+	there := &browser{t, two, b.http} // cookies ignore the port, so both nodes get them
 	there.want(there.get("/api/auth/session"), 200, "customerId")
 	there.want(there.post("/api/auth/sign-out", `{}`), 200, "signed out")
 	b.want(b.get("/api/auth/session"), 401, "authentication required")
 }
 
-// TestWithoutSigner holds that a session stays valid, and that operations that need the vault
+// TestWithoutSigner checks that a session remains valid, and that operations that need the vault
 // answer 503.
 func TestWithoutSigner(t *testing.T) {
 	t.Parallel()
@@ -725,7 +724,7 @@ func TestWithoutSigner(t *testing.T) {
 	program.want(program.post("/api/auth/sign-in", `{"email":"ada@example.com"}`), 503, "signing is unavailable")
 }
 
-// brokenMail is a mail server that accepts nothing.
+// brokenMail is a mail server that refuses everything.
 type brokenMail struct{}
 
 func (brokenMail) Send(context.Context, mail.Message) error {
@@ -742,7 +741,7 @@ func TestMailThatFailsIsSaid(t *testing.T) {
 	}
 }
 
-// TestSignInIsSlowedDown holds that one address may request ten links a minute, and that one
+// TestSignInIsSlowedDown checks that one address may request ten links a minute, and that one
 // mailbox gets three in 15 minutes, from all addresses and in all spellings.
 func TestSignInIsSlowedDown(t *testing.T) {
 	t.Parallel()

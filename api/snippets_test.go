@@ -17,7 +17,7 @@ import (
 // snippet is a block of code on a page that is marked as runnable.
 type snippet struct {
 	language, code string
-	prints         string // what it must print; empty: not held to it
+	prints         string // expected output; empty means that the output is not checked
 }
 
 // snippets returns the runnable blocks of a page in order.
@@ -35,7 +35,7 @@ func snippets(markdown string) (list []snippet) {
 	return list
 }
 
-// interpreters are the programs that run a language, and the name of the file that they get.
+// interpreters maps languages to the program that runs them and the file name that it needs.
 var interpreters = map[string]struct {
 	file    string
 	command []string
@@ -45,16 +45,17 @@ var interpreters = map[string]struct {
 	"go":     {"snippet.go", []string{"go", "run"}},
 }
 
-// nodeModules names a folder of npm packages that has the package countersign, installed from its
-// archive (.ci/clients/run). Snippets that import it are skipped with a message without it, because
-// only npm can compile it.
+// nodeModules is the variable with a folder of npm packages that contains the package countersign,
+// installed from its archive (.ci/clients/run). Without it, snippets that import the package are
+// skipped with a message, because only npm can compile it.
 const nodeModules = "COUNTERSIGN_NODE_MODULES"
 
-// snippetTimeout bounds one page; a Go program has to be built first.
+// snippetTimeout limits one page. It includes the build of a Go program.
 const snippetTimeout = 2 * time.Minute
 
-// Every runnable snippet is run in its language against this service, and prints what the page
-// says. A snippet that the machine cannot run is skipped with a message.
+// TestEverySnippetRuns runs every runnable snippet in its language against this service, and
+// checks that it prints what the page shows. A snippet that the machine cannot run is skipped with
+// a message.
 func TestEverySnippetRuns(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true, machineClock: true})
@@ -85,8 +86,8 @@ func TestEverySnippetRuns(t *testing.T) {
 	}
 }
 
-// runSnippets runs a page in a folder of its own. Its shell snippets are one script, as if a reader
-// typed them into one terminal. The folder has the keys of the service in jwks.json.
+// runSnippets runs the snippets of a page in a new folder. Shell snippets run as one script, as if
+// a reader typed them into one terminal. The folder contains the keys of the service in jwks.json.
 func (n *node) runSnippets(t *testing.T, p *site.Page, environment []string, ran map[string]int) {
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, "jwks.json"), n.get("/.well-known/jwks.json").body, 0o600); err != nil {
@@ -115,7 +116,7 @@ func (n *node) runSnippets(t *testing.T, p *site.Page, environment []string, ran
 		}
 		in := folder
 		if s.language == "go" {
-			in = "." // in the module, whose packages it imports
+			in = "." // inside the module, because it imports its packages
 		}
 		file := filepath.Join(folder, with.file)
 		if err := os.WriteFile(file, []byte(s.code), 0o600); err != nil {
@@ -134,8 +135,7 @@ func (n *node) runSnippets(t *testing.T, p *site.Page, environment []string, ran
 	execute(t, folder, environment, "bash", "-c", script.String())
 }
 
-// installed makes the packages of npm known to the programs of a folder. It returns false if there
-// are none.
+// installed links the npm packages into a folder. It returns false if there are none.
 func installed(t *testing.T, folder string) bool {
 	t.Helper()
 	from := os.Getenv(nodeModules)

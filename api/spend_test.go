@@ -11,8 +11,8 @@ import (
 	"github.com/countersign/countersign/commands/evidence"
 )
 
-// TestWhatAnAgentSpentLastWeek holds that the pages about spending answer what an agent spent per
-// day, payee and tool and which rule fires most, and that each row leads to the list it counts.
+// TestWhatAnAgentSpentLastWeek checks that the spending pages show what an agent spent per day,
+// payee and tool, and which rule fires most, and that each row links to the list that it counts.
 func TestWhatAnAgentSpentLastWeek(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -46,14 +46,15 @@ func TestWhatAnAgentSpentLastWeek(t *testing.T) {
 	}
 	owner.want(owner.get("/spend?days=8"), 400, "days must be 7, 30 or 90")
 	owner.want(owner.get("/agents/sub_01ARZ3NDEKTSV4RRFFQ69G5FAV"), 404, "")
-	// The developer has asked for nothing.
+	// The developer has requested nothing.
 	developer := c.people["developer"]
 	developer.want(developer.get("/spend"), 200, "No decision of yours in 30 days.")
 	developer.want(developer.get(agent), 404, "")
 	for _, part := range []string{"Pending reviews", "0.2515", "/spend", "Up from 0 in the 30 days before", "agent-7"} {
 		owner.want(owner.get("/overview"), 200, part)
 	}
-	// Nothing lists the decisions of an agent whose name was erased, so no number links to a list.
+	// No filter can list the decisions of an agent whose name was erased, so no number links to a
+	// list.
 	erasure := evidence.Erasure{Tenant: c.orgID, KeyID: strings.TrimPrefix(agent, "/agents/"), Reason: "asked for", RequestedBy: "a", ApprovedBy: "b"}
 	if _, err := s.app.EraseSubject(t.Context(), erasure); err != nil {
 		t.Fatal(err)

@@ -13,9 +13,9 @@ import (
 	"github.com/countersign/countersign/api/mail"
 )
 
-// TestFirstRunInTheBrowser holds that a person comes from an empty service to a decision on a page
-// with at most 12 clicks, and that only a terminal runs the sample agent, with the command as the
-// page shows it.
+// TestFirstRunInTheBrowser checks that a person gets from an empty service to a decision on a page
+// with at most 12 clicks, and that the sample agent runs only in a terminal, with the command as
+// the page shows it.
 func TestFirstRunInTheBrowser(t *testing.T) {
 	t.Parallel()
 	for _, template := range []string{"mcp", "x402", "strict"} {
@@ -66,8 +66,8 @@ func TestFirstRunInTheBrowser(t *testing.T) {
 	}
 }
 
-// TestAnOrganizationBeginsWithASubscription holds that nobody creates an organization on the pages of
-// a public service, and that its checklist says how one begins.
+// TestAnOrganizationBeginsWithASubscription checks that no person can create an organization on
+// the pages of a public service, and that the page explains how one is created.
 func TestAnOrganizationBeginsWithASubscription(t *testing.T) {
 	t.Parallel()
 	outbox := mail.NewOutbox(slog.New(slog.DiscardHandler))

@@ -17,7 +17,7 @@ import (
 
 const day = 24 * time.Hour
 
-// entitled requests access and compares the status and, if it was refused, the code.
+// entitled requests access to a product, and compares the status and, after a refusal, the code.
 func (b *browser) entitled(slug, state string) {
 	b.t.Helper()
 	got := b.get("/api/entitlements/" + slug)
@@ -72,7 +72,7 @@ func TestCatalogListsEveryProduct(t *testing.T) {
 	}
 }
 
-// The rows of the specification's table of errors for the storefront.
+// TestStorefrontErrors checks the specification's errors for the storefront.
 func TestStorefrontErrors(t *testing.T) {
 	t.Parallel()
 	s, _ := newStorefront(t)
@@ -138,7 +138,7 @@ func TestCheckoutProviderFails(t *testing.T) {
 	}
 }
 
-// The requests to the provider, in its own words.
+// TestCheckoutForms checks the requests to the provider, in the provider's own terms.
 func TestCheckoutForms(t *testing.T) {
 	t.Parallel()
 	s, f := newStorefront(t)
@@ -187,7 +187,8 @@ func TestCheckoutForms(t *testing.T) {
 	}
 }
 
-// A guest buys with a typed address, signs in with it, and has access until the money is refunded.
+// TestGuestBuysByCard checks that a guest who types an address at the provider can sign in with
+// it, and has access until the money is refunded.
 func TestGuestBuysByCard(t *testing.T) {
 	t.Parallel()
 	s, f := newStorefront(t)
@@ -215,7 +216,7 @@ func TestGuestBuysByCard(t *testing.T) {
 	dispute["status"] = "won"
 	f.deliver(f.notice("charge.dispute.closed", now.Add(5*time.Second), dispute))
 	bob.entitled("verification-kit", "active")
-	dispute["id"], dispute["status"] = "du_2", "warning_needs_response" // an inquiry
+	dispute["id"], dispute["status"] = "du_2", "warning_needs_response" // an inquiry, not a dispute
 	f.deliver(f.notice("charge.dispute.created", now.Add(6*time.Second), dispute))
 	bob.entitled("verification-kit", "disputed")
 	dispute["status"] = "warning_closed"
@@ -231,20 +232,20 @@ func TestWhoseACheckoutIs(t *testing.T) {
 	s, f := newStorefront(t)
 	now := s.app.Clock()
 	ada := s.signedIn(t, "ada@example.com")
-	// Ada is signed in, so the purchase is hers with any typed address.
+	// Ada is signed in, so she owns the purchase whatever address is typed.
 	f.checkout(ada, "verification-kit")
 	f.deliver(f.notice("checkout.session.completed", now, f.paid("cus_p", "typed@example.com", nil)))
 	ada.entitled("verification-kit", "active")
 	s.signedIn(t, "typed@example.com").entitled("verification-kit", "none")
-	// The provider's customer is hers, so the purchase is hers without a reference.
+	// The provider's customer belongs to Ada, so she owns the purchase without a reference.
 	f.checkout(s.browser(t), "policy-starter-pack")
 	f.deliver(f.notice("checkout.session.completed", now, f.paid("cus_p", "typed@example.com", nil)))
 	ada.entitled("policy-starter-pack", "active")
-	// A reference that is not a customer of ours is ignored.
+	// A reference that names no customer is ignored.
 	f.checkout(s.browser(t), "verification-kit")
 	f.deliver(f.notice("checkout.session.completed", now, f.paid("cus_q", "cleo@example.com", fields{"client_reference_id": "cus_01JD3Z8W5T0000000000000009"})))
 	s.signedIn(t, "cleo@example.com").entitled("verification-kit", "active")
-	// A checkout without customer and address is refused, so that an operator looks at it.
+	// A checkout without customer and address is refused, so that an operator investigates it.
 	f.checkout(s.browser(t), "verification-kit")
 	body := f.notice("checkout.session.completed", now, f.paid("cus_r", "", nil))
 	if got := f.send(body, sign(body, testWebhookSecret, now)); got.status != 400 {
@@ -259,7 +260,7 @@ func TestSubscription(t *testing.T) {
 	ada := s.signedIn(t, "ada@example.com")
 	f.checkout(ada, "monthly-pass")
 	end := now.Add(30 * day)
-	// The notice of the subscription comes before the checkout is completed.
+	// The notice of the subscription arrives before the notice of the checkout.
 	f.deliver(f.notice("customer.subscription.created", now, f.subscription("cus_p", "incomplete", now, end, false)))
 	ada.entitled("monthly-pass", "none")
 	f.deliver(f.notice("customer.subscription.updated", now, f.subscription("cus_p", "active", now, end, true)))
@@ -275,7 +276,7 @@ func TestSubscription(t *testing.T) {
 		ada.entitled("monthly-pass", c.want)
 	}
 	ada.want(ada.post("/api/billing-portal", `{}`), 404, "no active subscription")
-	// Our mark was removed at the provider: the subscription is ours all the same.
+	// Our metadata was removed at the provider, but the subscription still counts as ours.
 	f.checkout(ada, "team")
 	f.deliver(f.notice("customer.subscription.created", now, f.subscription("cus_p", "active", now, end, false)),
 		f.notice("checkout.session.completed", now, f.paid("cus_p", "ada@example.com", nil)))
@@ -286,7 +287,8 @@ func TestSubscription(t *testing.T) {
 	ada.entitled("team", "canceled")
 }
 
-// The service asks about a paid period that ends without a notice.
+// TestPeriodEndsWithoutNews checks that the service reads a subscription from the provider if its
+// paid period ends without a notice.
 func TestPeriodEndsWithoutNews(t *testing.T) {
 	t.Parallel()
 	s, f := newStorefront(t)
@@ -302,7 +304,7 @@ func TestPeriodEndsWithoutNews(t *testing.T) {
 	if got := f.asked[asked:]; len(got) != 1 || got[0] != "GET /v1/subscriptions/sub_cs_test_1" {
 		t.Errorf("the provider was asked %v", got)
 	}
-	ada.entitled("monthly-pass", "expired") // not asked again at once
+	ada.entitled("monthly-pass", "expired") // the provider is not asked again at once
 	if len(f.asked) != asked+1 {
 		t.Errorf("the provider was asked %v", f.asked[asked:])
 	}
@@ -316,7 +318,8 @@ func TestPeriodEndsWithoutNews(t *testing.T) {
 	ada.entitled("monthly-pass", "expired")
 }
 
-// A Team or Business subscription creates the organization and pays for it.
+// TestSubscriptionCarriesTheOrganization checks that a Team or Business subscription creates the
+// organization and pays for it.
 func TestSubscriptionCarriesTheOrganization(t *testing.T) {
 	t.Parallel()
 	s, f := newStorefront(t)
@@ -352,7 +355,7 @@ func TestSubscriptionCarriesTheOrganization(t *testing.T) {
 	ada.want(ada.get("/api/assurance/organization"), 200, `"plan":"team","planEndedAt":null,"state":"active"`)
 	f.deliver(team("deleted", "canceled", 3*time.Second))
 	ada.want(ada.get("/api/assurance/organization"), 200, `"state":"lapsed"`)
-	f.deliver(team("updated", "active", 4*time.Second)) // deleted is final
+	f.deliver(team("updated", "active", 4*time.Second)) // a deletion is final
 	ada.want(ada.get("/api/assurance/organization"), 200, `"state":"lapsed"`)
 	before := s.eventCount(t)
 	f.checkout(ada, "team")
@@ -364,7 +367,7 @@ func TestSubscriptionCarriesTheOrganization(t *testing.T) {
 	}
 }
 
-// TestARefundedSubscriptionIsNotLive holds that a refunded period counts as not paid: the
+// TestARefundedSubscriptionIsNotLive checks that a refunded period counts as unpaid: the
 // organization lapses, and the pass has no credit, until the next period is paid. Events of the
 // test mode or of another account change nothing.
 func TestARefundedSubscriptionIsNotLive(t *testing.T) {
@@ -412,14 +415,14 @@ func TestARefundedSubscriptionIsNotLive(t *testing.T) {
 			f.notice(kind, now.Add(time.Duration(4+i)*time.Second), fields{"id": "du_1", "payment_intent": "pi_0", "status": "won", "amount": 2900}))
 		ada.want(ada.get("/api/assurance/organization"), 200, []string{`"state":"lapsed"`, `"state":"active"`}[i])
 	}
-	// The next period is paid for by another payment.
+	// The next period has another payment.
 	f.deliver(f.notice("invoice.paid", now.Add(6*time.Second), fields{"id": "in_2", "customer": "cus_p", "subscription": "sub_" + f.last, "payment_intent": "pi_2",
 		"lines": fields{"data": []any{fields{"period": fields{"end": now.Add(60 * day).Unix()}}}}}))
-	pass(0) // the refunded one is not over
+	pass(0) // the refunded period has not ended
 }
 
-// An event of the other mode (test, live) or of a connected account does not mean that we were
-// paid.
+// TestNoticesThatAreNotOurs checks that an event of the other mode (test or live) or of a
+// connected account does not count as a payment to us.
 func TestNoticesThatAreNotOurs(t *testing.T) {
 	t.Parallel()
 	s, f := newStorefront(t)
@@ -436,8 +439,8 @@ func TestNoticesThatAreNotOurs(t *testing.T) {
 	s.signedIn(t, "ada@example.com").entitled("verification-kit", "active")
 }
 
-// If a crash left the organization unchanged after a fact was recorded, the next delivery of the
-// same notice corrects that.
+// TestOrganizationAfterACrash checks that the next delivery of a notice corrects the organization
+// if a crash left it unchanged after the fact was recorded.
 func TestOrganizationAfterACrash(t *testing.T) {
 	t.Parallel()
 	s, f := newStorefront(t)
@@ -446,7 +449,7 @@ func TestOrganizationAfterACrash(t *testing.T) {
 	f.checkout(ada, "team")
 	bought := f.notice("checkout.session.completed", now, f.paid("cus_p", "ada@example.com", nil))
 	products := s.app.Products
-	s.app.Products = nil // so nothing follows from the facts
+	s.app.Products = nil // simulates the crash: the organization is not changed
 	f.deliver(f.notice("customer.subscription.created", now, f.subscription("cus_p", "active", now, now.Add(30*day), false)), bought)
 	ada.want(ada.get("/api/auth/session"), 200, `"organizations":[]`)
 	s.app.Products = products
@@ -456,7 +459,7 @@ func TestOrganizationAfterACrash(t *testing.T) {
 	if n := s.eventCount(t) - before; n != 2 {
 		t.Errorf("%d events: want the organization and its owner", n)
 	}
-	// A statement of the operator counts, too.
+	// An operator's statement counts, too.
 	customer, err := s.app.CustomerByEmail(t.Context(), "ada@example.com")
 	if err != nil {
 		t.Fatal(err)
@@ -478,8 +481,8 @@ func TestOrganizationAfterACrash(t *testing.T) {
 	ada.want(ada.get("/api/assurance/organization"), 403, "organization is suspended")
 }
 
-// Contradicting notices at the same time leave the organization in the state that the facts have in
-// the end.
+// TestOrganizationUnderARace checks that contradicting concurrent notices leave the organization
+// in the state that the final facts require.
 func TestOrganizationUnderARace(t *testing.T) {
 	t.Parallel()
 	s, f := newStorefront(t)
@@ -495,7 +498,7 @@ func TestOrganizationUnderARace(t *testing.T) {
 	var all sync.WaitGroup
 	for _, body := range bodies {
 		all.Go(func() {
-			for { // as the provider does after 503
+			for { // retry after 503, like the provider
 				got := f.send(body, sign(body, testWebhookSecret, s.app.Clock()))
 				if got.status == 200 {
 					return
@@ -622,8 +625,8 @@ func TestWebhookBodies(t *testing.T) {
 	}
 }
 
-// TestAGenuineEventIsFulfilledWhateverTheMembersHaveThatAreNotRead holds that a member that is
-// never read may contain anything, because the signature proves who sent the event.
+// TestAGenuineEventIsFulfilledWhateverTheMembersHaveThatAreNotRead checks that members that are
+// not used may contain anything, because the signature proves the sender.
 func TestAGenuineEventIsFulfilledWhateverTheMembersHaveThatAreNotRead(t *testing.T) {
 	t.Parallel()
 	s, f := newStorefront(t)
@@ -645,13 +648,14 @@ func TestAGenuineEventIsFulfilledWhateverTheMembersHaveThatAreNotRead(t *testing
 	}
 }
 
-// The amount of a checkout is compared with the price of its product, although the provider signed
-// it: another amount or currency buys nothing. Tax may be added.
+// TestACheckoutThatPaidSomethingElseGivesNothing checks that the amount of a checkout is compared
+// with the price of its product, although the provider signed it. A smaller amount or another
+// currency buys nothing. The amount may be larger because of tax.
 func TestACheckoutThatPaidSomethingElseGivesNothing(t *testing.T) {
 	t.Parallel()
 	s, f := newStorefront(t)
 	now := s.app.Clock()
-	f.checkout(s.browser(t), "verification-kit") // it costs 1 dollar
+	f.checkout(s.browser(t), "verification-kit") // its price is 1 dollar
 	bob := s.signedIn(t, "bob@example.com")
 	before := s.eventCount(t)
 	for name, change := range map[string]fields{
@@ -673,8 +677,8 @@ func TestACheckoutThatPaidSomethingElseGivesNothing(t *testing.T) {
 	bob.entitled("verification-kit", "active")
 }
 
-// Ten equal notices at the same time, and more later, have the effect of one. A repeated delivery
-// differs in how many are pending.
+// TestDuplicateNotices checks that ten equal concurrent notices, and more later, have the effect
+// of one. A repeated delivery differs in the number of pending deliveries.
 func TestDuplicateNotices(t *testing.T) {
 	t.Parallel()
 	s, f := newStorefront(t)
@@ -682,7 +686,7 @@ func TestDuplicateNotices(t *testing.T) {
 	f.checkout(s.browser(t), "verification-kit")
 	object := f.paid("cus_p", "ada@example.com", nil)
 	good := f.notice("checkout.session.completed", now, object)
-	s.signedIn(t, "ada@example.com") // the customer exists
+	s.signedIn(t, "ada@example.com") // makes sure that the customer exists
 	before := s.eventCount(t)
 	var all sync.WaitGroup
 	answers := make([]answer, 10)
@@ -708,8 +712,8 @@ func TestDuplicateNotices(t *testing.T) {
 	}
 }
 
-// If a notice cannot be recorded the answer is 503, the provider sends it again, and then it
-// counts.
+// TestNoticeThatCannotBeRecorded checks that a notice that cannot be recorded is answered with
+// 503, so that the provider sends it again, and that it then takes effect.
 func TestNoticeThatCannotBeRecorded(t *testing.T) {
 	t.Parallel()
 	s, f := newStorefront(t)
@@ -726,8 +730,8 @@ func TestNoticeThatCannotBeRecorded(t *testing.T) {
 	s.signedIn(t, "ada@example.com").entitled("verification-kit", "active")
 }
 
-// Every order in which a history can be delivered ends in the same state, as shown by the
-// entitlement of every product.
+// TestEveryOrderOfDelivery checks that every order in which a history is delivered leads to the
+// same state: the same entitlement for every product.
 func TestEveryOrderOfDelivery(t *testing.T) {
 	t.Parallel()
 	s, f := newStorefront(t)
@@ -766,7 +770,7 @@ func TestEveryOrderOfDelivery(t *testing.T) {
 		return fields{"id": "cs_" + run, "mode": "subscription", "payment_status": "paid", "customer": "cus_" + run, "subscription": "sub_" + run,
 			"metadata": fields{"slug": "monthly-pass"}, "customer_details": fields{"email": run + "@example.com"}, "amount_total": 2900}
 	}
-	// The invoice names the subscription, its payment the payment intent.
+	// The invoice names the subscription, and its payment names the payment intent.
 	invoice := func(end time.Duration) func(string) fields {
 		return func(run string) fields {
 			return fields{"id": "in_" + run, "customer": "cus_" + run, "parent": fields{"type": "subscription_details", "subscription_details": fields{"subscription": "sub_" + run}},
@@ -783,7 +787,7 @@ func TestEveryOrderOfDelivery(t *testing.T) {
 			return o
 		}
 	}
-	// In older versions the invoice names both, or the charge the invoice.
+	// In older versions, the invoice names both, or the charge names the invoice.
 	oldInvoice := func(run string) fields {
 		return fields{"id": "in_" + run, "customer": "cus_" + run, "subscription": "sub_" + run, "payment_intent": "pi_" + run}
 	}
@@ -854,7 +858,7 @@ func TestEveryOrderOfDelivery(t *testing.T) {
 	}
 }
 
-// permutations of the first n numbers.
+// permutations returns all permutations of the numbers 0 to n-1.
 func permutations(n int) [][]int {
 	if n == 0 {
 		return [][]int{{}}
@@ -875,7 +879,8 @@ func TestPermutationsAreAll(t *testing.T) {
 	}
 }
 
-// No table has the address of a buyer in the clear, and no event of theirs has it.
+// TestNoticesLeaveNoAddress checks that no table and no event contains the plain address of a
+// buyer.
 func TestNoticesLeaveNoAddress(t *testing.T) {
 	t.Parallel()
 	s, f := newStorefront(t)

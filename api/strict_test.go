@@ -13,13 +13,12 @@ import (
 	"github.com/countersign/countersign/api/schema"
 )
 
-// OpenAI's strict mode takes a subset of JSON Schema: every object closed, every member required,
-// only these keywords, and bounds on the whole. The guide for OpenAI's agents describes five steps
-// that make the input of a tool strict. This test takes the same steps in Go. Every tool is strict
-// after them, or is named here with the reason why it is not.
+// OpenAI's strict mode accepts a subset of JSON Schema: every object is closed, every member is
+// required, only these keywords are allowed, and the total size is limited. The guide for OpenAI's
+// agents describes five steps that make the input of a tool strict. This test does the same steps
+// in Go. Afterwards every tool must be strict, or be listed here with the reason why it is not.
 //
-// Source: OpenAI, "Structured model outputs", section "Supported schemas", as of
-// February 2026.
+// Source: OpenAI, "Structured model outputs", section "Supported schemas", as of February 2026.
 
 var strictKeywords = []string{
 	"type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf", "$ref", "$defs", "description",
@@ -31,11 +30,11 @@ var strictFormats = []string{"date-time", "time", "date", "duration", "email", "
 const (
 	strictLevels  = 10
 	strictMembers = 5000
-	strictText    = 120_000 // characters of names and values
-	strictValues  = 1000    // of all enums
+	strictText    = 120_000 // characters of all names and values together
+	strictValues  = 1000    // values of all enums together
 )
 
-// neverStrict are the tools whose input cannot be described by a closed schema.
+// neverStrict lists the tools whose input cannot be described by a closed schema, with the reason.
 var neverStrict = map[string]string{
 	"assurance_attest":          "/intent/toolArguments may be anything",
 	"authorize_purchase_intent": "/intent/toolArguments may be anything",
@@ -75,8 +74,8 @@ func TestToolsAreStrictForOpenAI(t *testing.T) {
 	}
 }
 
-// takesNulls sends each absent member of the tool's example as null, as a model in strict mode
-// must. The service takes null for absent.
+// takesNulls calls a tool with its example and null for each absent member, as a model in strict
+// mode must. The service must treat null as absent.
 func (n *node) takesNulls(t *testing.T, name string, strict map[string]any) {
 	t.Helper()
 	o := n.server.table.Find(name)
@@ -96,14 +95,14 @@ func (n *node) takesNulls(t *testing.T, name string, strict map[string]any) {
 		t.Fatal(err)
 	}
 	if members, is := filled.(map[string]any); is && o.KeyOutsideBody() {
-		delete(members, "idempotencyKey") // it is taken out before the schema reads the rest
+		delete(members, "idempotencyKey") // the key is removed before the schema checks the rest
 	}
 	if err := newLibrary(t, own.Document).compiled.Validate(filled); err != nil {
 		t.Errorf("%s takes no null for an absent member: %v", name, err)
 	}
 }
 
-// fillNulls copies an instance and adds every missing member of its schema as null.
+// fillNulls copies a value and adds every missing member of its schema as null.
 func fillNulls(root, schema map[string]any, v any) any {
 	schema = resolve(root, schema)
 	if choice, is := schema["anyOf"].([]any); is && len(choice) > 0 && v != nil {
@@ -138,8 +137,8 @@ func resolve(root, schema map[string]any) map[string]any {
 	}
 }
 
-// makeStrict takes the five steps of the guide: references with a description are replaced by their
-// targets, objects are closed, members become required, those that were optional may be null, and
+// makeStrict does the five steps of the guide: references with a description are replaced by their
+// targets, objects are closed, members become required, optional ones become nullable, and
 // unsupported keywords are removed.
 func makeStrict(root map[string]any, v any) any {
 	s, is := v.(map[string]any)
@@ -197,7 +196,7 @@ func closeObject(strict, properties map[string]any) {
 	}
 }
 
-// strictFaults returns why strict mode would refuse a schema.
+// strictFaults returns the reasons why strict mode would refuse a schema.
 func strictFaults(root map[string]any) []string {
 	c := strictCheck{root: root}
 	if root["type"] != "object" {
@@ -226,7 +225,7 @@ func (c *strictCheck) fault(at, says string) {
 	}
 }
 
-// read checks a schema and, through its references, all schemas below it.
+// read checks a schema and all schemas inside it, including referenced ones.
 func (c *strictCheck) read(at string, s map[string]any, level int) {
 	if level > strictLevels {
 		c.fault(at, "lies too deep")

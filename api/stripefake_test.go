@@ -30,24 +30,24 @@ const (
 	nextWebhookSecret = "whsec_CANARYtwo"
 )
 
-// stripeFake stands for the checkout provider: it keeps checkouts, customers and subscriptions, and
-// makes the notices that the provider would send.
+// stripeFake simulates the payment provider: it stores checkouts, customers and subscriptions, and
+// creates the notices that the provider would send.
 type stripeFake struct {
 	t    *testing.T
 	site *site
 	*httptest.Server
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // protects the fields below
 	sessions map[string]url.Values
-	last     string // the newest checkout
+	last     string // id of the newest checkout
 	subs     map[string]map[string]any
 	asked    []string // method and path of each request
-	down     bool     // answer 500
+	down     bool     // answer every request with 500
 	count    int
 	notices  int
 }
 
-// newStorefront returns a site with a catalogue and a provider.
+// newStorefront returns a site with a catalogue and a payment provider.
 func newStorefront(t *testing.T, changes ...func(*api.Config)) (*site, *stripeFake) {
 	t.Helper()
 	return newStorefrontOn(t, api.Databases.New(t), changes...)
@@ -80,7 +80,7 @@ func newStorefrontOn(t *testing.T, db *ledgertest.DB, changes ...func(*api.Confi
 	return f.site, f
 }
 
-// ServeHTTP answers as the provider's API.
+// ServeHTTP answers like the provider's API.
 func (f *stripeFake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -131,12 +131,12 @@ func (f *stripeFake) noticeWith(id, noticeType string, at time.Time, object fiel
 	return string(text)
 }
 
-// sign returns the signature header of a body.
+// sign returns the signature header for a body.
 func sign(body, secret string, at time.Time) string {
 	return fmt.Sprintf("t=%d,v1=%s", at.Unix(), hex.EncodeToString(webhook.ComputeSignature(at, []byte(body), secret)))
 }
 
-// deliver sends notices as the provider does.
+// deliver sends notices like the provider.
 func (f *stripeFake) deliver(bodies ...string) {
 	f.t.Helper()
 	for _, body := range bodies {
@@ -155,7 +155,7 @@ func (f *stripeFake) send(body string, signatures ...string) answer {
 	return f.site.browser(f.t).do(http.MethodPost, "/api/webhooks/stripe", "application/json; charset=utf-8", body, header...)
 }
 
-// paid returns the newest checkout as completed by a buyer; extra changes the object.
+// paid returns the newest checkout as completed by a buyer. extra changes members of the object.
 func (f *stripeFake) paid(customer, email string, extra fields) fields {
 	f.t.Helper()
 	f.mu.Lock()
@@ -179,8 +179,8 @@ func (f *stripeFake) paid(customer, email string, extra fields) fields {
 	return o
 }
 
-// subscription returns a subscription of the newest checkout. legacy has the period where older
-// versions have it.
+// subscription returns a subscription of the newest checkout. If legacy is set, the period is
+// where older versions have it.
 func (f *stripeFake) subscription(customer, status string, from, to time.Time, legacy bool) fields {
 	f.t.Helper()
 	f.mu.Lock()
@@ -200,7 +200,7 @@ func (f *stripeFake) subscription(customer, status string, from, to time.Time, l
 	return o
 }
 
-// checkout begins a checkout in a browser and returns the form that the provider was sent.
+// checkout starts a checkout in a browser, and returns the form that the provider received.
 func (f *stripeFake) checkout(b *browser, slug string) url.Values {
 	f.t.Helper()
 	got := b.post("/api/checkout", `{"slug":"`+slug+`"}`)

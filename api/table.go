@@ -8,8 +8,7 @@ import (
 	"github.com/countersign/countersign/api/services"
 )
 
-// operations lists every operation of the service in the order of the documents, each with the
-// method that answers it.
+// operations lists every operation of the service in the order of the documents, with its handler.
 func (s *Server) operations() []*op.Operation {
 	table := slices.Concat(
 		s.services.Operations(),

@@ -15,11 +15,11 @@ import (
 	"github.com/countersign/countersign/api"
 )
 
-// belongings are one object of each kind that an organization can have, by the name that its id has
-// in a path; if a path only has {id}, by the segment before it.
+// belongings contains the id of one object of each kind that an organization can have. The key is
+// the name of the variable in the path or, for {id}, the path segment before it.
 type belongings map[string]string
 
-// unknown are ids of the same forms that do not exist.
+// unknown contains well-formed ids that do not exist.
 var unknown = belongings{
 	"decisionId": "asd_01JD3Z8W5T0000000000000000", "receiptId": "asr_01JD3Z8W5T0000000000000000", "draftId": "evt_01JD3Z8W5T0000000000000000",
 	"exportId": "exp_01JD3Z8W5T0000000000000000", "position": "9007199254740991", "members": "cus_01JD3Z8W5T0000000000000000", "tokens": "000000000000", "webhooks": "whk_01JD3Z8W5T0000000000000000",
@@ -27,7 +27,7 @@ var unknown = belongings{
 
 var pathVariable = regexp.MustCompile(`([a-z]+)/\{([A-Za-z]+)\}`)
 
-// in puts an id into the path of an operation. found is false if the path has no variable for it.
+// in puts an id into the path of an operation. found is false if the path has no variable.
 func (b belongings) in(t *testing.T, path string) (_ string, found bool) {
 	t.Helper()
 	return pathVariable.ReplaceAllStringFunc(path, func(part string) string {
@@ -44,7 +44,7 @@ func (b belongings) in(t *testing.T, path string) (_ string, found bool) {
 	}), found
 }
 
-// goodBodies are valid bodies for the operations with an id in their path, so that the id alone
+// goodBodies are valid bodies for the operations with an id in their path, so that only the id
 // decides the answer.
 var goodBodies = map[string]string{
 	"POST /api/assurance/decisions/{decisionId}/approval": `{"verdict":"rejected","reason":"not ours"}`,
@@ -52,7 +52,7 @@ var goodBodies = map[string]string{
 	"POST /api/assurance/webhooks/{id}/deliveries":        `{}`,
 }
 
-// furnish gives an organization one object of each kind.
+// furnish creates one object of each kind for an organization.
 func (c *crew) furnish(t *testing.T) belongings {
 	t.Helper()
 	made := belongings{}
@@ -65,7 +65,7 @@ func (c *crew) furnish(t *testing.T) belongings {
 		made[name], _ = members[member].(string)
 	}
 	owner := c.people["owner"]
-	d := c.decide(t, decisionBody("k1", strings.Replace(weather, `"network":"base",`, "", 1))).decision(t) // it waits for a review
+	d := c.decide(t, decisionBody("k1", strings.Replace(weather, `"network":"base",`, "", 1))).decision(t) // requires a review
 	made["decisionId"], made["position"] = d.Record.DecisionID, strconv.FormatInt(d.Ledger.Position, 10)
 	receipt := c.send(t, "/api/assurance/receipts", fmt.Sprintf(`{"decisionId":%q,"decisionRecordHash":%q,"bindingHash":%q,"protocol":"x402","outcome":"rejected"}`,
 		d.Record.DecisionID, d.Integrity.RecordHash, d.Record.BindingHash))
@@ -86,7 +86,7 @@ func (c *crew) furnish(t *testing.T) belongings {
 	return made
 }
 
-// history returns how many events each of two organizations has.
+// history returns the number of events of the organization.
 func (c *crew) history(t *testing.T) (n int) {
 	t.Helper()
 	err := c.site.app.Ledger.Pool().QueryRow(t.Context(), `select count(*) from events where p = $1 and tenant = $2`, c.site.app.Ledger.Home(c.orgID).Number(), c.orgID).Scan(&n)
@@ -96,17 +96,17 @@ func (c *crew) history(t *testing.T) (n int) {
 	return n
 }
 
-// TestIDsOfAnotherOrganization calls every operation, as every role of one organization, with the
-// ids of another one's things. The answers are byte for byte those for an id that does not exist,
-// and nothing of the other organization changes.
+// TestIDsOfAnotherOrganization calls every operation, in every role of one organization, with ids
+// of another one. The answers must be byte for byte those for an id that does not exist, and
+// nothing of the other organization may change.
 func TestIDsOfAnotherOrganization(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	s.keepCheckpoints(t)
 	victim, other := newCrew(t, s, "business", "acme.example"), newCrew(t, s, "business", "other.example")
 	theirs := victim.furnish(t)
-	// A position counts in the organization's own partition. The other organization may have an
-	// event of its own at the same position of another partition, and get that one.
+	// A position is relative to the organization's own partition. The other organization may have
+	// an event at the same position of another partition, and would get that event.
 	if home := s.app.Ledger.Home(other.orgID); home != s.app.Ledger.Home(victim.orgID) {
 		head, err := home.Head(t.Context())
 		if err != nil {
@@ -150,7 +150,7 @@ func TestIDsOfAnotherOrganization(t *testing.T) {
 		if got := ask(other.people["owner"], foreign); got.status != 404 {
 			t.Errorf("%s as owner of another organization: %d %s", name, got.status, got.body)
 		}
-		// The id is the same one: its owner can read it.
+		// The id is correct: its owner can read it.
 		if method == http.MethodGet && !strings.HasSuffix(pattern, "/approval") {
 			if got := ask(victim.people["owner"], foreign); got.status != 200 {
 				t.Errorf("%s as its owner: %d %s", name, got.status, got.body)
@@ -163,7 +163,7 @@ func TestIDsOfAnotherOrganization(t *testing.T) {
 	if after := victim.history(t); after != before {
 		t.Errorf("%d events became %d", before, after)
 	}
-	delete(theirs, "position") // a number that is in many texts
+	delete(theirs, "position") // a number that appears in many texts
 	for _, path := range []string{"/api/assurance/history", "/api/assurance/decisions", "/api/assurance/members", "/api/assurance/tokens", "/api/assurance/webhooks", "/api/assurance/policies", "/api/assurance/organization"} {
 		got := other.people["owner"].get(path)
 		for kind, id := range theirs {
@@ -175,8 +175,8 @@ func TestIDsOfAnotherOrganization(t *testing.T) {
 	clean(t, s)
 }
 
-// TestReadingEvidenceIsSeen holds that the request's line of the log has the public ids of a caller
-// who reads evidence, by token, session or page.
+// TestReadingEvidenceIsSeen checks that the log line of a request contains the public ids of a
+// caller who reads evidence, by token, session or page.
 func TestReadingEvidenceIsSeen(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

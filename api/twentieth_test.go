@@ -11,7 +11,7 @@ import (
 	"github.com/countersign/countersign/policy/shape"
 )
 
-// tally is the request of a twentieth service, and counted its answer.
+// tally is the request of a twentieth service. counted is its answer.
 type tally struct {
 	policy.Common
 	Words []string `json:"words,omitempty" jsonschema:"maxItems=10" jsonschema_description:"Words to count."`
@@ -32,9 +32,9 @@ func countWords(in tally) (counted, error) {
 	return counted{len(in.Words)}, nil
 }
 
-// TestATwentiethService adds a service to the list and nothing anywhere else. Route, body
-// limit, contract, tool, price, payment and page follow from its declaration. Whether agents
-// are shown it is a choice of its own. The test is not parallel, since it changes the list.
+// TestATwentiethService adds a service to the list and nothing elsewhere. Route, body limit,
+// contract, tool, price, payment and page must be derived from its declaration, including whether
+// agents see it. The test is not parallel, because it changes the list.
 func TestATwentiethService(t *testing.T) {
 	known := services.Declared
 	defer func() { services.Declared = known }()

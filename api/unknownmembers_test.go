@@ -11,8 +11,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// freeForm are the objects that accept unknown members at any depth, with the reason. Their content
-// is data and sets no field of ours.
+// freeForm lists the objects that accept unknown members at any depth, with the reason. Their
+// content is data and sets no field of the service.
 var freeForm = map[string]string{
 	"request_refund /request":                "the body of another operation, held against what was paid for",
 	"assurance_attest /intent/toolArguments": "arguments of a tool that its server describes",
@@ -30,7 +30,7 @@ func isFreeForm(place string) bool {
 }
 
 // withStranger calls try with an example that has one additional unknown member, once for each
-// object in it, with the place of that object.
+// object in it, with the path of that object.
 func withStranger(t *testing.T, example string, try func(place, text string)) {
 	t.Helper()
 	var whole any
@@ -60,13 +60,13 @@ func withStranger(t *testing.T, example string, try func(place, text string)) {
 	walk("", whole)
 }
 
-// TestNoFieldIsAssignedThatTheContractDoesNotName holds that every operation with a body refuses
-// unknown members in each object of it, so that no caller can set what only the service sets.
+// TestNoFieldIsAssignedThatTheContractDoesNotName checks that every operation with a body refuses
+// unknown members in each object of it, so that no caller can set what only the service may set.
 func TestNoFieldIsAssignedThatTheContractDoesNotName(t *testing.T) {
 	t.Parallel()
 	tried := 0
 	for _, o := range operations() {
-		if o.Input == nil || o.Parses || o.Form { // what parses its text itself, and forms, have tests of their own
+		if o.Input == nil || o.Parses || o.Form { // operations that parse the text themselves, and forms, have other tests
 			continue
 		}
 		example := o.Example

@@ -27,7 +27,8 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// verification is the answer of POST /api/verify, by check.
+// verification sends an envelope to POST /api/verify, and returns the result and the status of
+// each check.
 func (n *node) verification(envelope any) (valid bool, checks map[string]string) {
 	n.t.Helper()
 	text, err := json.Marshal(envelope)
@@ -71,7 +72,7 @@ func TestVerifyAGoodReceipt(t *testing.T) {
 		if diff := cmp.Diff(want, checks); !valid || diff != "" {
 			t.Errorf("valid %v %s", valid, diff)
 		}
-		// Without its place in the ledger the record is still the one that was signed.
+		// Without its ledger position, the record is still valid.
 		alone := copyOf(t, receipt)
 		delete(alone, "ledger")
 		delete(alone, "verify")
@@ -90,8 +91,8 @@ func TestVerifyAGoodReceipt(t *testing.T) {
 	})
 }
 
-// Every change of a value in record, integrity and place is found, and so is every added or removed
-// member.
+// TestVerifyFindsEveryMutation checks that verification detects every change of a value in record,
+// integrity and ledger position, and every added or removed member.
 func TestVerifyFindsEveryMutation(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -156,7 +157,8 @@ func TestVerifyFindsEveryMutation(t *testing.T) {
 	}
 }
 
-// A record that another key signed is not ours, whatever its content.
+// TestVerifyRefusesAForeignSignature checks that a record that another key signed is not valid,
+// whatever its content.
 func TestVerifyRefusesAForeignSignature(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -179,7 +181,7 @@ func TestVerifyRefusesAForeignSignature(t *testing.T) {
 	}
 }
 
-// handed are answers of every kind with a signature, each complete, as a person keeps it.
+// handed returns complete answers of every kind with a signature, as a person would keep them.
 func (n *node) handed(key string) map[string]map[string]any {
 	n.t.Helper()
 	_, run := n.runWorkflow(key, verdicts[3].body)
@@ -197,8 +199,9 @@ func (n *node) handed(key string) map[string]map[string]any {
 	return files
 }
 
-// Every change, addition or removal in an answer is found, or the member is named as not covered: a
-// forged answer around an unchanged receipt is not valid.
+// TestVerifyFindsEveryMutationAroundAReceipt checks that verification detects every change,
+// addition or removal in an answer, or lists the member as not covered: a forged answer around a
+// valid receipt is not valid.
 func TestVerifyFindsEveryMutationAroundAReceipt(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -222,7 +225,7 @@ func TestVerifyFindsEveryMutationAroundAReceipt(t *testing.T) {
 		named := gaps(untouched)
 		for _, path := range pathsOf(file, "") {
 			changed := copyOf(t, file)
-			// The spelling of the envelope does not change its members.
+			// The envelope's members do not depend on its spelling.
 			if strings.Contains(path, "/integrity/") || !mutate(changed, strings.Split(path[1:], "/")) {
 				continue
 			}
@@ -245,7 +248,8 @@ func TestVerifyFindsEveryMutationAroundAReceipt(t *testing.T) {
 	}
 }
 
-// The sentence has what the file claims and what was signed.
+// TestVerifySaysWhatWasForged checks that the sentence contains what the file claims and what was
+// signed.
 func TestVerifySaysWhatWasForged(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -289,7 +293,7 @@ func pathsOf(v any, path string) []string {
 	return found
 }
 
-// mutate changes the value at a path into another of its type.
+// mutate changes the value at a path into another value of the same type.
 func mutate(v any, path []string) bool {
 	if list, ok := v.([]any); ok {
 		var i int
@@ -324,7 +328,7 @@ func other(v any) any {
 	case bool:
 		return !v
 	}
-	return "x" // null
+	return "x" // other types: null
 }
 
 func TestVerifyRefusesWhatIsNoEnvelope(t *testing.T) {
@@ -383,7 +387,7 @@ func TestHealth(t *testing.T) {
 		}
 	}
 
-	// Readiness fails first when the node stops; it still answers.
+	// Readiness fails first when the node stops; requests are still answered.
 	n.server.Drain()
 	n.notReady("draining")
 	n.wants(n.get("/healthz"), 200)
@@ -393,13 +397,13 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// notReady fails the test unless readiness names exactly these reasons.
+// notReady fails the test unless readiness lists exactly these reasons.
 func (n *node) notReady(reasons ...any) {
 	n.t.Helper()
 	n.says(http.StatusServiceUnavailable, map[string]any{"ready": false, "failed": reasons, "degraded": []any{}})
 }
 
-// degraded fails the test unless the node is ready and is degraded for exactly these reasons.
+// degraded fails the test unless the node is ready and degraded for exactly these reasons.
 func (n *node) degraded(reasons ...any) {
 	n.t.Helper()
 	n.says(http.StatusOK, map[string]any{"ready": true, "failed": []any{}, "degraded": reasons})
@@ -415,7 +419,8 @@ func (n *node) says(status int, want map[string]any) {
 	n.discreet(a)
 }
 
-// A clock that differs from the database's is reported. No request is refused for it.
+// TestReadinessNamesAWrongClock checks that a clock that differs from the database's is reported,
+// and that requests are not refused because of it.
 func TestReadinessNamesAWrongClock(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{clock: ledgertest.NewClock(ledgertest.Present().Add(time.Hour))})
@@ -423,7 +428,7 @@ func TestReadinessNamesAWrongClock(t *testing.T) {
 	n.wants(n.post(quickPath, n.issueKey(), `{"command":"ls"}`), 200)
 }
 
-// stopsAt stops the process for an hour after its database has said what the time is.
+// stopsAt advances the clock by an hour after the database has returned the time.
 type stopsAt struct{ clock *ledgertest.Clock }
 
 type asksTheTime struct{}
@@ -440,7 +445,8 @@ func (s stopsAt) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQuer
 	}
 }
 
-// A node that waited for the answer, or for a processor after it, does not have a wrong clock.
+// TestReadinessTakesNoWaitForAWrongClock checks that a node that waited for the database or the
+// processor is not reported for a wrong clock.
 func TestReadinessTakesNoWaitForAWrongClock(t *testing.T) {
 	t.Parallel()
 	clock := ledgertest.NewClock(time.Now())
@@ -449,7 +455,8 @@ func TestReadinessTakesNoWaitForAWrongClock(t *testing.T) {
 	n.says(http.StatusOK, map[string]any{"ready": true, "failed": []any{}, "degraded": []any{}})
 }
 
-// A schema of another version than the program's is reported.
+// TestReadinessNamesAnotherSchema checks that a schema version that differs from the program's is
+// reported.
 func TestReadinessNamesAnotherSchema(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{machineClock: true})
@@ -459,8 +466,8 @@ func TestReadinessNamesAnotherSchema(t *testing.T) {
 	n.wants(n.get("/readyz"), 200)
 }
 
-// An altered ledger, and heads that are not signed, are reported and do not make a node unready.
-// The metrics report the same.
+// TestReadinessNamesAFailedVerification checks that an altered ledger, and heads that are not
+// signed, are reported but do not make a node unready. The metrics report the same.
 func TestReadinessNamesAFailedVerification(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{machineClock: true})
@@ -470,7 +477,7 @@ func TestReadinessNamesAFailedVerification(t *testing.T) {
 	}
 	n.wants(n.get("/readyz"), 200)
 	n.super(`set session_replication_role = replica; update events set actor = actor || 'x' where p = 0 and pos = 1`)
-	n.says(http.StatusOK, map[string]any{"ready": true, "failed": []any{}, "degraded": []any{}}) // nobody has looked
+	n.says(http.StatusOK, map[string]any{"ready": true, "failed": []any{}, "degraded": []any{}}) // nothing has detected the alteration yet
 	check := audit.SelfCheck(t.Context(), ledger, nil)
 	if check.Faults == 0 || !strings.HasPrefix(check.First, "events, ") || !strings.Contains(check.First, "pos 1,") || ledger.LastCheck() != check {
 		t.Errorf("%+v", check)
@@ -490,8 +497,8 @@ func TestReadinessNamesAFailedVerification(t *testing.T) {
 	n.says(http.StatusOK, map[string]any{"ready": true, "failed": []any{}, "degraded": []any{}})
 }
 
-// A parked event is reported and does not make a node unready, because every other node has it,
-// too.
+// TestReadinessNamesAParkedEvent checks that a parked event is reported but does not make a node
+// unready, because every other node has it, too.
 func TestReadinessNamesAParkedEvent(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{machineClock: true})
@@ -504,8 +511,8 @@ func TestReadinessNamesAParkedEvent(t *testing.T) {
 	}
 }
 
-// A full disk, and any other refusal of an append, is reported at once, until the database accepts
-// appends again.
+// TestReadinessNamesARefusedAppend checks that a full disk, or any other refusal of an append, is
+// reported at once, until the database accepts appends again.
 func TestReadinessNamesARefusedAppend(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{machineClock: true})
@@ -523,7 +530,7 @@ func TestReadinessNamesARefusedAppend(t *testing.T) {
 	}
 	n.wants(n.get("/readyz"), 200)
 	n.wants(n.post(quickPath, key, `{"command":"ls"}`), 200)
-	n.super(`revoke insert on events from countersign_app`) // no trial shows this
+	n.super(`revoke insert on events from countersign_app`) // the trial append does not detect this
 	n.refused(n.post(quickPath, key, `{"command":"ls"}`), 503, "temporarily_unavailable", "")
 	n.notReady("ledger")
 	n.super(`grant insert on events to countersign_app`)
@@ -531,8 +538,8 @@ func TestReadinessNamesARefusedAppend(t *testing.T) {
 	n.wants(n.get("/readyz"), 200)
 }
 
-// Without its database the node stays up: every endpoint that needs it answers 503 without the
-// reason, and the node recovers by itself.
+// TestDatabaseGone checks that a node without its database stays up: every endpoint that needs the
+// database answers 503 without the reason, and the node recovers by itself.
 func TestDatabaseGone(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{machineClock: true})
@@ -577,8 +584,9 @@ func TestDatabaseGone(t *testing.T) {
 	}
 }
 
-// A panic leads to one 500 with a request id, one log line and one count, and the node goes on.
-// Beyond the bound of requests in flight the answer is 503.
+// TestPanicAndOverload checks that a panic leads to one 500 with a request id, one log line and
+// one count, and that the node continues. Above the limit of requests in progress, the answer is
+// 503.
 func TestPanicAndOverload(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -604,7 +612,7 @@ func TestPanicAndOverload(t *testing.T) {
 	for range op.MaxInFlight {
 		n.server.entry.Seats <- struct{}{}
 	}
-	n.wants(answerTo("/api/health"), 200) // which needs no seat
+	n.wants(answerTo("/api/health"), 200) // needs no seat
 	full := answerTo("/api/pricing")
 	n.refused(full, 503, "temporarily_unavailable", "")
 	if full.header.Get("Retry-After") == "" {
@@ -616,8 +624,9 @@ func TestPanicAndOverload(t *testing.T) {
 	n.wants(answerTo("/api/pricing"), 200)
 }
 
-// The verifier of the kit that is sold accepts the answer of every signed service, and refuses a
-// changed answer. cmd/countersign tests the steps of the kit.
+// TestTheKitsVerifierTakesEveryAnswer checks that the verifier of the verification kit accepts the
+// answer of every signed service, and refuses a changed answer. cmd/countersign tests the steps of
+// the kit.
 func TestTheKitsVerifierTakesEveryAnswer(t *testing.T) {
 	t.Parallel()
 	interpreter, err := exec.LookPath("node")

@@ -12,7 +12,8 @@ import (
 	"github.com/countersign/countersign/api"
 )
 
-// agentLink registers an agent with an address and returns the mailed secret.
+// agentLink registers an agent with an e-mail address, and returns its id and the secret in the
+// e-mail.
 func (b *browser) agentLink(email string) (clientID, token string) {
 	b.t.Helper()
 	got := b.post("/api/auth/register", `{"client_name":"free money at evil.example","identity_type":"verified_email","email":"`+email+`"}`)
@@ -34,8 +35,8 @@ func (b *browser) agentLink(email string) (clientID, token string) {
 	return made.ClientID, found[1]
 }
 
-// An agent with verified_email is verified when its owner confirms the mailed link. Opening the
-// link, as scanners do, verifies nothing.
+// TestMailedLinkVerifiesAnAgent checks that an agent with verified_email is verified when its
+// owner confirms the link in the e-mail. Opening the link, as scanners do, verifies nothing.
 func TestMailedLinkVerifiesAnAgent(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -55,7 +56,7 @@ func TestMailedLinkVerifiesAnAgent(t *testing.T) {
 	b.want(b.form("/agents/confirm", url.Values{"token": {token}}), 200, "<code>"+clientID+"</code> is verified")
 	added := int64(3) // customer.created, agent.verified, credit.granted
 	if s.app.Ledger.Home(clientID).Number() != 0 {
-		added++ // credit.granted, where the agent is apart from the count of them
+		added++ // another credit.granted, if the agent is not in the partition that counts these
 	}
 	if head() != before+added {
 		t.Errorf("%d events", head()-before)
@@ -72,8 +73,9 @@ func TestMailedLinkVerifiesAnAgent(t *testing.T) {
 	}
 }
 
-// Without a mail server no owner can be asked, so nothing is registered. An agent without an
-// address needs no mail server: it is verified when it is claimed.
+// TestVerifiedEmailNeedsMail checks that such an agent is not registered without a mail server,
+// because its owner cannot be asked. An agent without an address needs no mail server: it is
+// verified when it is claimed.
 func TestVerifiedEmailNeedsMail(t *testing.T) {
 	t.Parallel()
 	s := newSiteWith(t, api.Databases.New(t), "", nil)

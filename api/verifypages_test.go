@@ -17,8 +17,8 @@ import (
 	"github.com/countersign/countersign/api/web"
 )
 
-// TestVerifyPageWithoutScripts holds that the service checks a pasted record and says the result in
-// words.
+// TestVerifyPageWithoutScripts checks that the service verifies a pasted record and explains the
+// result in words.
 func TestVerifyPageWithoutScripts(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -33,7 +33,7 @@ func TestVerifyPageWithoutScripts(t *testing.T) {
 	b.want(b.get("/ledger"), 200, "events")
 }
 
-// TestWalkVerifyADroppedFile holds that the browser checks a file, also if the service is
+// TestWalkVerifyADroppedFile checks that the browser verifies a file even if the service is
 // unreachable, and that a changed file fails.
 func TestWalkVerifyADroppedFile(t *testing.T) {
 	t.Parallel()
@@ -51,7 +51,7 @@ func TestWalkVerifyADroppedFile(t *testing.T) {
 	w.open("/verify")
 	w.see("Checked in this browser")
 	s.CloseClientConnections()
-	s.Close() // from here on nobody answers
+	s.Close() // from here on the service is unreachable
 	for _, step := range []struct{ file, says string }{
 		{"good.json", `the decision that says "allow" was signed by this service, word for word`},
 		{"changed.json", "the record was changed after it was signed"},
@@ -63,8 +63,8 @@ func TestWalkVerifyADroppedFile(t *testing.T) {
 	w.shoot("verify")
 }
 
-// TestOnlyTheVerifyPageMayCompileWebAssembly names the page whose content security policy has
-// 'wasm-unsafe-eval': /verify, with and without a record.
+// TestOnlyTheVerifyPageMayCompileWebAssembly checks that only the content security policy of
+// /verify, with and without a record, contains 'wasm-unsafe-eval'.
 func TestOnlyTheVerifyPageMayCompileWebAssembly(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -91,7 +91,8 @@ func needVerifier(t *testing.T) {
 	}
 }
 
-// TestVerifyPageWithoutTheVerifier holds that a program built from source says how to get it.
+// TestVerifyPageWithoutTheVerifier checks that the page of a program without the verifier explains
+// how to get it.
 func TestVerifyPageWithoutTheVerifier(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -103,7 +104,7 @@ func TestVerifyPageWithoutTheVerifier(t *testing.T) {
 	b.want(b.get("/verify"), 200, says)
 }
 
-// exportOf returns an export of the whole history of a crew's organization.
+// exportOf returns an export of the complete history of an organization.
 func exportOf(t *testing.T, s *site, c *crew) string {
 	t.Helper()
 	b, token := s.browser(t), "Bearer "+c.tokens["export:read"]
@@ -117,8 +118,8 @@ func exportOf(t *testing.T, s *site, c *crew) string {
 	return archive.body
 }
 
-// TestWalkVerifyRecomputes holds that the browser recomputes verdicts and verifies an export without
-// the service, and that the engine gives the same bytes there as in Go on all corpora.
+// TestWalkVerifyRecomputes checks that the browser computes verdicts again and verifies an export
+// without the service, and that the engine there gives the same bytes as in Go for all corpora.
 func TestWalkVerifyRecomputes(t *testing.T) {
 	needVerifier(t)
 	t.Parallel()
@@ -146,7 +147,7 @@ func TestWalkVerifyRecomputes(t *testing.T) {
 	w.press("Load the verifier")
 	w.see("The verifier is loaded")
 	s.CloseClientConnections()
-	s.Close() // from here on nobody answers
+	s.Close() // from here on the service is unreachable
 	w.do(chromedp.SetUploadFiles(`input[type=file]`, []string{record}, chromedp.ByQuery))
 	w.see("the policy is not among the documents")
 	w.do(chromedp.SetUploadFiles(`input[type=file]`, []string{record, policy}, chromedp.ByQuery))

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign/countersign/commands/organizations"
 )
 
-// TestWalkTryACommand is the walk of a visitor who knows nothing yet.
+// TestWalkTryACommand tries a command like a new visitor.
 func TestWalkTryACommand(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -26,8 +26,8 @@ func TestWalkTryACommand(t *testing.T) {
 	w.fits("/")
 }
 
-// TestWalkReviews goes from a decision that needs a review to its approval, to the receipt that
-// contradicts another decision, and to where both are listed.
+// TestWalkReviews goes from a decision that requires a review to its approval, to a receipt that
+// contradicts another decision, and to the lists of both.
 func TestWalkReviews(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -64,7 +64,7 @@ func TestWalkReviews(t *testing.T) {
 	}
 }
 
-// TestWalkPolicies goes from a template to an active version, with its preview on the way.
+// TestWalkPolicies goes from a template, with a preview, to an active version.
 func TestWalkPolicies(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -75,13 +75,13 @@ func TestWalkPolicies(t *testing.T) {
 	w.open("/policies")
 	w.press("Start from strict")
 	w.see("1 of 1 would change.")
-	w.do(chromedp.SendKeys("#policy", " ,", chromedp.ByQuery)) // the check follows what is typed
+	w.do(chromedp.SendKeys("#policy", " ,", chromedp.ByQuery)) // the check runs while the person types
 	w.see("Not a policy yet")
 	w.open("/policies/new?template=strict")
 	w.shoot("policy-editor")
 	w.do(chromedp.SendKeys(`[name="f_blockedHosts"]`, "evil.example", chromedp.ByQuery),
 		chromedp.SetValue(`[name="f_maxUsdPerTransaction"]`, "6", chromedp.ByQuery),
-		chromedp.SendKeys(`[name="f_maxUsdPerTransaction"]`, "1\r", chromedp.ByQuery)) // and the Enter key
+		chromedp.SendKeys(`[name="f_maxUsdPerTransaction"]`, "1\r", chromedp.ByQuery)) // and press the Enter key
 	w.see("The form changed these parts of the JSON: Largest amount of one payment; Hosts that may never be paid.")
 	w.see("A purchase may cost at most 61.00 US dollars.")
 	w.shoot("policy-editor-written")
@@ -99,8 +99,8 @@ func TestWalkPolicies(t *testing.T) {
 	}
 }
 
-// TestWalkLongNames holds that a name without a space does not get wider than its place, on a
-// phone, on a screen and between, and that the menu of organizations does not either.
+// TestWalkLongNames checks on several widths that a name without a space does not get wider than
+// the space for it, including the menu of organizations.
 func TestWalkLongNames(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -137,9 +137,8 @@ func TestWalkLongNames(t *testing.T) {
 	w.shoot("long-menu")
 }
 
-// TestWalkPolicyFormFollowsTheText holds that a form in which nothing was changed follows the text,
-// that a text that is not JSON does not change the form, and that checking such a text is not a
-// failure.
+// TestWalkPolicyFormFollowsTheText checks that an unchanged form follows the text, that a text
+// that is not JSON does not change the form, and that checking such a text is not an error.
 func TestWalkPolicyFormFollowsTheText(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

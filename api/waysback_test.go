@@ -9,8 +9,8 @@ import (
 	"github.com/countersign/countersign/api"
 )
 
-// TestAFormWithoutASessionIsNotLost holds that a person who was signed out meanwhile reads what
-// happened and what they wrote, and comes back to the page, with its filter.
+// TestAFormWithoutASessionIsNotLost checks that a person who was signed out in the meantime sees
+// what happened and what they wrote, and gets back to the page, with its filter.
 func TestAFormWithoutASessionIsNotLost(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -33,7 +33,8 @@ func TestAFormWithoutASessionIsNotLost(t *testing.T) {
 	}
 }
 
-// TestAnAddressOfAFormIsAPage holds that people get a page with a way on, and programs get JSON.
+// TestAnAddressOfAFormIsAPage checks that a GET of a form's address gives people a page with a
+// link to continue, and programs JSON.
 func TestAnAddressOfAFormIsAPage(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -51,8 +52,8 @@ func TestAnAddressOfAFormIsAPage(t *testing.T) {
 	}
 }
 
-// TestAFormThatNeedsANewSignInSaysSo holds that a form says so before it is filled in, and keeps
-// what was written if it is sent all the same.
+// TestAFormThatNeedsANewSignInSaysSo checks that a page states before a form is filled in that a
+// new sign-in is needed, and keeps what was written if the form is sent nevertheless.
 func TestAFormThatNeedsANewSignInSaysSo(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

@@ -13,15 +13,15 @@ import (
 
 var secretPattern = regexp.MustCompile(`whsec_[A-Za-z0-9+/=]{44}`)
 
-// TestWebhookPages holds that an admin makes a webhook, sees its secret once, finds messages that
-// could not be delivered, sends them again, rotates the secret and removes the webhook, all by
-// plain forms.
+// TestWebhookPages checks that an admin can create a webhook, sees its secret once, finds messages
+// that could not be delivered, sends them again, rotates the secret and removes the webhook, all
+// with plain forms.
 func TestWebhookPages(t *testing.T) {
 	t.Parallel()
 	s, views := telling(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")
 	owner, r := c.people["owner"], newReceiver(t)
-	r.status.Store(http.StatusGone) // dead at once
+	r.status.Store(http.StatusGone) // messages are dead at once
 	owner.want(owner.get("/webhooks"), 200, "No webhook yet.")
 	owner.want(owner.get("/overview"), 200, `<a href="/webhooks">Webhooks</a>`)
 	owner.want(owner.form("/webhooks", url.Values{"url": {"http://example.com/in"}, "topic": {"reviews"}}), 400, "url must be https")
@@ -66,7 +66,7 @@ func TestWebhookPages(t *testing.T) {
 	owner.want(owner.get(place), 404, "webhook not found")
 }
 
-// TestWebhookPagesByRole holds that a member who may not manage members can at most read.
+// TestWebhookPagesByRole checks that a member without the right to manage can at most read.
 func TestWebhookPagesByRole(t *testing.T) {
 	t.Parallel()
 	s, _ := telling(t, api.Databases.New(t))

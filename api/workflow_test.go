@@ -28,7 +28,7 @@ const statusPath = "/api/agent-workflows/action-safety/status/"
 
 var workflowID = regexp.MustCompile(`^asw_[0-9a-f-]{36}$`)
 
-// runWorkflow runs one action and returns the answer.
+// runWorkflow runs one action, and returns the answer and its members.
 func (n *node) runWorkflow(key, body string, headers ...string) (answer, map[string]any) {
 	n.t.Helper()
 	a := n.post(runPath, key, body, headers...)
@@ -56,7 +56,7 @@ func TestWorkflowAnswer(t *testing.T) {
 		if high && (triage["requestId"] != audit["reviewTriageRequestId"] || triage["humanApprovalIncluded"] != false) {
 			t.Errorf("%s: triage %v", v.risk, triage["requestId"])
 		}
-		// The parts have the same ids as when they are called alone.
+		// The parts have the same ids as in separate calls.
 		if alone := n.post(scorePath, key, v.body).members(t); alone["requestId"] != audit["commandScoreRequestId"] {
 			t.Errorf("%s: score alone is %v, in the workflow %v", v.risk, alone["requestId"], audit["commandScoreRequestId"])
 		}
@@ -81,7 +81,7 @@ func TestWorkflowAnswer(t *testing.T) {
 	}
 }
 
-// jcsOf returns RFC 8785 by another implementation than ours.
+// jcsOf returns the RFC 8785 form, computed by another implementation than ours.
 func jcsOf(t testing.TB, v any) []byte {
 	t.Helper()
 	text, err := json.Marshal(v)
@@ -99,8 +99,7 @@ func sha256Hex(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// checkOutputHash recomputes the output hash from the answer, as a caller does who asks for a
-// refund.
+// checkOutputHash computes the output hash from the answer, like a caller who requests a refund.
 func (n *node) checkOutputHash(a answer) {
 	n.t.Helper()
 	m := a.members(n.t)
@@ -113,7 +112,7 @@ func (n *node) checkOutputHash(a answer) {
 	}
 }
 
-// publishedKey returns a public key of the service's key set.
+// publishedKey returns a public key of the service's key set, and its first position.
 func (n *node) publishedKey(kid string) (public ed25519.PublicKey, from float64) {
 	n.t.Helper()
 	a := n.get("/.well-known/jwks.json")
@@ -141,7 +140,7 @@ func (n *node) publishedKey(kid string) (public ed25519.PublicKey, from float64)
 	return nil, 0
 }
 
-// checkReceipt verifies a receipt with the published keys and the documentation alone.
+// checkReceipt verifies a receipt with only the published keys and the documentation.
 func (n *node) checkReceipt(a answer, request string) {
 	n.t.Helper()
 	m := a.members(n.t)
@@ -172,8 +171,8 @@ func (n *node) checkReceipt(a answer, request string) {
 	n.checkRecord(m, record, request)
 }
 
-// checkRecord compares the signed record with the answer. The record never contains the command's
-// text.
+// checkRecord compares the signed record with the answer. The record must not contain the
+// command's text.
 func (n *node) checkRecord(m, record map[string]any, request string) {
 	n.t.Helper()
 	for _, name := range []string{"service", "inputHash", "outputHash", "decision"} {
@@ -202,14 +201,15 @@ func (n *node) checkRecord(m, record map[string]any, request string) {
 	}
 }
 
-// The specification's status record, shape A, has the values of the run.
+// TestStatusRecordShapeA checks that the status record of shape A in the specification has the
+// values of the run.
 func TestStatusRecordShapeA(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
 	key := n.issueKey()
 	for _, v := range verdicts {
 		_, run := n.runWorkflow(key, v.body)
-		a := n.get(statusPath + fmt.Sprint(run["workflowId"])) // no credential, at once
+		a := n.get(statusPath + fmt.Sprint(run["workflowId"])) // without a credential, and immediately
 		n.wants(a, http.StatusOK)
 		m := a.members(t)
 		want := []string{"actionBindingVersion", "actionHash", "audit", "boundaries", "createdAt", "decision", "expiresAt", "receipt", "requiresHumanReview", "risk", "status", "workflowId"}
@@ -237,7 +237,7 @@ func TestStatusRecordShapeA(t *testing.T) {
 	}
 }
 
-// appendLegacy appends the event of a legacy status record, which has no action binding.
+// appendLegacy appends the event of a legacy status record, which has no hash of the action.
 func (n *node) appendLegacy(id string, created time.Time) {
 	n.t.Helper()
 	score := "crs_00000000000000000000000000000000"
@@ -300,7 +300,7 @@ func TestStatusRefusals(t *testing.T) {
 	n.bare(n.get(statusPath+"asw_"+strings.Repeat("-", 36)), 404, "status not found or expired")
 	n.bare(n.get(strings.TrimSuffix(statusPath, "/")), 404, "not found")
 
-	// After it has expired, a status lookup returns 404. The event stays.
+	// After the expiry, a status request returns 404. The event remains.
 	n.wants(n.get(statusPath+id), 200)
 	n.super(`update readmodels.workflow_status set expires_at = now() where workflow_id = $1`, id)
 	n.bare(n.get(statusPath+id), 404, "status not found or expired")
@@ -311,8 +311,8 @@ func TestStatusRefusals(t *testing.T) {
 	n.bare(n.get(statusPath+"asw_00000000-0000-4000-8000-000000000002"), 404, "status not found or expired")
 }
 
-// A read model that stands still, or has parked the workflow's event, leads to 503 and never to a
-// wrong answer.
+// TestStatusTemporarilyUnavailable checks that a read model that has stopped, or has parked the
+// workflow's event, leads to 503 and never to a wrong answer.
 func TestStatusTemporarilyUnavailable(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -382,14 +382,14 @@ func TestIdempotencyOfAWorkflow(t *testing.T) {
 	}
 	n.wants(n.post(quickPath, key, `{"command":"ls"}`, "Idempotency-Key", "k-1"), 200)
 	n.wants(n.post(runPath, key, `{"command":"ls","idempotencyKey":"k-2"}`), 200)
-	// Without a key every call is its own.
+	// Without a key, every call is separate.
 	a, b := n.post(runPath, key, `{"command":"ls"}`).members(t), n.post(runPath, key, `{"command":"ls"}`).members(t)
 	if a["workflowId"] == b["workflowId"] || a["outputHash"] != b["outputHash"] {
 		t.Error("two runs without a key are not two runs of one content")
 	}
 }
 
-// A failed request leaves the key free.
+// TestARefusedCallLeavesTheIdempotencyKeyFree checks that a refused request does not use its key.
 func TestARefusedCallLeavesTheIdempotencyKeyFree(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -399,7 +399,8 @@ func TestARefusedCallLeavesTheIdempotencyKeyFree(t *testing.T) {
 	n.runWorkflow(key, `{"command":"ls","idempotencyKey":"k"}`)
 }
 
-// 32 equal requests at the same time on two nodes append one event and get identical bytes.
+// TestParallelEqualRequests checks that 32 equal concurrent requests on two nodes append one event
+// and get identical bytes.
 func TestParallelEqualRequests(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -439,7 +440,8 @@ func TestParallelEqualRequests(t *testing.T) {
 	}
 }
 
-// Of many contents with one key one wins. All others get 409, and the winner's repeats are replays.
+// TestParallelRequestsWithOtherContent checks that of many concurrent requests with one key
+// exactly one content succeeds. All others get 409, and repeats of the first get its answer.
 func TestParallelRequestsWithOtherContent(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -472,7 +474,7 @@ func TestParallelRequestsWithOtherContent(t *testing.T) {
 	}
 }
 
-// TestCommandIsStoredSealed holds that no column of the ledger has the command in the clear.
+// TestCommandIsStoredSealed checks that no column of the ledger contains the command unencrypted.
 func TestCommandIsStoredSealed(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -481,7 +483,7 @@ func TestCommandIsStoredSealed(t *testing.T) {
 	for _, path := range actionPaths {
 		n.wants(n.post(path, key, `{"command":"`+secret+`"}`), 200)
 	}
-	n.get(statusPath + "asw_00000000-0000-0000-0000-000000000000") // the read models have caught up
+	n.get(statusPath + "asw_00000000-0000-0000-0000-000000000000") // waits until the read models have caught up
 	n.absent(secret)
 	history := slices.DeleteFunc(Since(t, n.app, nil), func(e ledger.Event) bool { return e.Type != events.TypeCallCompleted })
 	var call events.CallCompleted

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Nothing is advertised that does not work: with x402 off and no card provider, no answer and no
-// document about payments names either.
+// TestWhatIsOffIsNotAdvertised checks that with x402 off and no card provider, no answer and no
+// document about payments mentions them.
 func TestWhatIsOffIsNotAdvertised(t *testing.T) {
 	t.Parallel()
 	for _, on := range []bool{false, true} {

@@ -271,9 +271,9 @@ func (f *Facilitator) maySign(ctx context.Context, p payments.Payment) error {
 	return nil
 }
 
-// explained returns the attributes of a log line with which the facilitator explains an answer. Its
-// operator finds the call by the correlation id. Addresses and signatures in its texts are left
-// out, because a payer's address is personal data.
+// explained returns log attributes with the facilitator's explanation of an answer. Its operator
+// can find the call by the correlation id. Addresses and signatures in the texts are replaced,
+// because a payer's address is personal data.
 func explained(read map[string]jsontext.Value) []any {
 	var attributes []any
 	for _, name := range []string{"invalidMessage", "errorMessage", "correlationId"} {
@@ -286,7 +286,7 @@ func explained(read map[string]jsontext.Value) []any {
 
 var longHex = regexp.MustCompile(`(0x)?[0-9a-fA-F]{40,}`)
 
-// shorten cuts a foreign text to the length that a log line may have.
+// shorten cuts an external text to the largest length in a log line.
 func shorten(text string) string {
 	if runes := []rune(text); len(runes) > maxExplanation {
 		return string(runes[:maxExplanation]) + "…"
@@ -294,8 +294,8 @@ func shorten(text string) string {
 	return text
 }
 
-// request returns the body of /verify and /settle. Its terms are those that the buyer accepted,
-// even if ours have changed since.
+// request returns the body of /verify and /settle. It contains the terms that the buyer accepted,
+// even if ours have changed since then.
 func (f *Facilitator) request(p payments.Payment) []byte {
 	payload := p.Payload
 	if f.minimal {
@@ -311,16 +311,17 @@ func (f *Facilitator) request(p payments.Payment) []byte {
 	}{Version, payload, p.Accepted})
 }
 
-// Settle lets the facilitator broadcast the transfer. If the call takes long, the chain is asked in
-// parallel, and the first proof counts. From the second attempt on the chain is asked first,
-// because the transfer may have happened already.
+// Settle asks the facilitator to broadcast the transfer. If that takes long, the chain is asked in
+// parallel, and the first proof counts. From the second attempt on, the chain is asked before,
+// because the transfer may already have happened.
 func (f *Facilitator) Settle(ctx context.Context, p payments.Payment, attempt int) payments.Settlement {
 	if attempt > 1 && f.chain != nil {
 		if s, proven := f.prove(ctx, p); proven {
 			return s
 		}
 	}
-	// Both goroutines end with this call: it cancels their context, and the channels are buffered.
+	// Both goroutines end with this call, because it cancels their context and the channels are
+	// buffered.
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	answered, proven := make(chan payments.Settlement, 1), make(chan payments.Settlement, 1)
@@ -336,7 +337,7 @@ func (f *Facilitator) Settle(ctx context.Context, p payments.Payment, attempt in
 	}
 }
 
-// watch searches the chain for the transfer until it is proven or ctx ends.
+// watch searches the chain for the transfer until it is found or ctx ends.
 func (f *Facilitator) watch(ctx context.Context, p payments.Payment, proven chan<- payments.Settlement) {
 	wait := f.chainAfter
 	for {
@@ -363,7 +364,8 @@ func (f *Facilitator) prove(ctx context.Context, p payments.Payment) (payments.S
 	return s, proven
 }
 
-// settle asks the facilitator once. The payment is already claimed, so it waits for a free slot.
+// settle asks the facilitator once. It waits for a free slot, because the payment is already
+// claimed.
 func (f *Facilitator) settle(ctx context.Context, p payments.Payment, attempt int) payments.Settlement {
 	select {
 	case f.slots <- struct{}{}:
@@ -390,9 +392,9 @@ func (f *Facilitator) settle(ctx context.Context, p payments.Payment, attempt in
 	return s
 }
 
-// extensions returns the header EXTENSION-RESPONSES of a settlement: base64 of a JSON object that
-// says what became of the payment's extensions, for example of the listing in an index. It logs a
-// rejection for the operator.
+// extensions returns the header EXTENSION-RESPONSES of a settlement: base64 of a JSON object with
+// the result of each extension, such as the listing in an index. It logs a rejection for the
+// operator.
 func (f *Facilitator) extensions(said answer) string {
 	header := said.header.Get(HeaderExtensions)
 	text, err := base64.StdEncoding.DecodeString(header)
@@ -405,7 +407,7 @@ func (f *Facilitator) extensions(said answer) string {
 	return header
 }
 
-// ContractSigned asks the contract at an address whether it has signed a digest (ERC-1271). It also
+// ContractSigned asks the contract at an address whether it has signed a digest (ERC-1271). It
 // returns false if the chain is not asked or does not answer.
 func (f *Facilitator) ContractSigned(ctx context.Context, address string, digest Hash, signature []byte) bool {
 	if f.chain == nil {
@@ -421,10 +423,10 @@ func unknown(reason string) payments.Settlement {
 	return payments.Settlement{State: payments.Unknown, Reason: reason}
 }
 
-// outcome returns what an answer to /settle proves. Only two answers are proof: a success with a
-// transaction that names no other network or payer; and, on the first attempt, a reason with which
-// nothing can have been broadcast. A transaction that an unclear answer names is kept, so that an
-// operator can find out what happened.
+// outcome returns the settlement that an answer to /settle proves. Only two answers are proof. The
+// first is a success with a transaction, which names no other network or payer. The second, only
+// on the first attempt, is a reason with which nothing can have been broadcast. In other cases the
+// outcome is unknown; a transaction in the answer is kept, so that an operator can look it up.
 func outcome(said answer, read map[string]jsontext.Value, p payments.Payment, attempt int) payments.Settlement {
 	reason, transaction := passOn(textOf(read["errorReason"]), ReasonSettleError), textOf(read["transaction"])
 	open := unknown(reason)
@@ -443,8 +445,8 @@ func outcome(said answer, read map[string]jsontext.Value, p payments.Payment, at
 	return open
 }
 
-// isNetwork reports whether a settlement is of our network: it names no network, or ours by its
-// name in version 2 of the protocol or in version 1.
+// isNetwork reports whether a settlement names our network, by its name in version 2 or 1 of the
+// protocol, or names none.
 func isNetwork(named jsontext.Value, ours string) bool {
 	switch named.Kind() {
 	case 0, 'n':
@@ -456,19 +458,19 @@ func isNetwork(named jsontext.Value, ours string) bool {
 	return false
 }
 
-// isPayer reports whether a settlement does not name another payer. It may name none.
+// isPayer reports whether a settlement names our payer or none.
 func isPayer(named jsontext.Value, ours string) bool {
 	address, named20 := parseAddress(textOf(named))
 	return !named20 || strings.EqualFold(address.String(), ours)
 }
 
-// goodTransaction reports whether a text can be recorded as a transaction.
+// goodTransaction reports whether a text has the form of a transaction id and can be recorded.
 func goodTransaction(text string) bool {
 	return text != "" && len(text) <= maxTransaction && strings.Trim(text, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_:-") == ""
 }
 
 // beforeBroadcast reports whether a reason proves that nothing was broadcast. A used nonce or a
-// failed transaction proves nothing, because we may have caused it.
+// failed transaction proves nothing, because this payment may have caused it.
 func beforeBroadcast(reason string) bool {
 	for _, late := range []string{suffixNonceUsed, suffixFailed, suffixSimulationFails, suffixOtherTransfer} {
 		if strings.HasSuffix(reason, late) {

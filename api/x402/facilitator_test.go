@@ -23,7 +23,7 @@ import (
 	"github.com/countersign/countersign/commands/payments"
 )
 
-// market has a facilitator client of ours between a buyer, a server and a chain of x402test.
+// market connects our facilitator client with a buyer, a server and a chain of x402test.
 type market struct {
 	t           *testing.T
 	chain       *x402test.Chain
@@ -32,7 +32,7 @@ type market struct {
 	log         *lines
 }
 
-// lines is a log that a test reads while it is written.
+// lines is a log that a test can read while it is written.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -53,13 +53,13 @@ func (l *lines) String() string {
 // clock always returns the same time.
 func clock() time.Time { return now }
 
-// newMarket opens a market whose chain is not asked.
+// newMarket returns a market whose client does not ask the chain.
 func newMarket(t *testing.T, change func(*x402.FacilitatorConfig)) *market {
 	t.Helper()
 	return openMarket(t, false, change)
 }
 
-// asking opens a market whose chain is asked.
+// asking returns a market whose client asks the chain.
 func asking(t *testing.T, change func(*x402.FacilitatorConfig)) *market {
 	t.Helper()
 	return openMarket(t, true, change)
@@ -83,7 +83,7 @@ func openMarket(t *testing.T, asks bool, change func(*x402.FacilitatorConfig)) *
 	return m
 }
 
-// payment returns a good payment that was claimed now.
+// payment returns a valid payment that was claimed now.
 func (m *market) payment(nonce string) (payments.Payment, x402test.Order) {
 	m.t.Helper()
 	order := x402test.NewWallet("payer").Order(challenge(m.t, x402.Settings{Dev: true}, 1), nonce, now)
@@ -95,7 +95,7 @@ func (m *market) payment(nonce string) (payments.Payment, x402test.Order) {
 	return payment.Payment, order
 }
 
-// wants compares an outcome with the expected state, and the expected reason or evidence.
+// wants checks the state of a settlement, its reason or evidence, and the number of transfers.
 func (m *market) wants(s payments.Settlement, state payments.SettlementState, why string, transfers int) {
 	m.t.Helper()
 	if s.State != state || s.State == payments.Settled && s.Evidence != why || s.State != payments.Settled && s.Reason != why {
@@ -119,7 +119,8 @@ func TestSettledIsATransferOnTheChain(t *testing.T) {
 	m.wants(m.facilitator.Settle(t.Context(), p, 2), payments.Unknown, "invalid_exact_evm_nonce_already_used", 1)
 }
 
-// Every answer that is no proof leaves a payment unknown, and never refused.
+// TestLostAndPendingAnswersAreUnknown checks that every answer that proves nothing leaves the
+// payment unknown instead of refused.
 func TestLostAndPendingAnswersAreUnknown(t *testing.T) {
 	for _, tc := range []struct {
 		fault     x402test.Fault
@@ -179,7 +180,7 @@ func TestARefusalIsProofOnlyBeforeABroadcast(t *testing.T) {
 	}
 }
 
-// answering is a facilitator with one fixed answer.
+// answering returns a market whose facilitator gives one fixed answer.
 func answering(t *testing.T, answer http.HandlerFunc) *market {
 	t.Helper()
 	server := httptest.NewServer(answer)
@@ -190,7 +191,7 @@ func answering(t *testing.T, answer http.HandlerFunc) *market {
 func TestSuccessNeedsATransactionOnOurNetwork(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer      string
-		transaction string // which is kept, for a person to look up
+		transaction string // kept, so that a person can look it up
 	}{
 		"no transaction":      {`{"success":true,"transaction":"","network":"eip155:84532"}`, ""},
 		"another network":     {`{"success":true,"transaction":"0xabc","network":"eip155:8453"}`, "0xabc"},
@@ -232,7 +233,8 @@ func TestSuccessNeedsATransactionOnOurNetwork(t *testing.T) {
 	}
 }
 
-// An answer that is clear about transaction and payer is accepted with any other members.
+// TestASettledAnswerIsReadTolerantly checks that an answer with a clear transaction and payer is
+// accepted with any other members.
 func TestASettledAnswerIsReadTolerantly(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
@@ -263,8 +265,9 @@ func TestASettledAnswerIsReadTolerantly(t *testing.T) {
 	}
 }
 
-// The operator of a facilitator finds a call by its correlation id. The header about extensions is
-// passed on, and a rejection is logged.
+// TestWhatTheFacilitatorExplainsIsLogged checks that the correlation id is logged, so that the
+// facilitator's operator can find the call, that the header about extensions is returned, and that
+// a rejection is logged.
 func TestWhatTheFacilitatorExplainsIsLogged(t *testing.T) {
 	payer := x402test.NewWallet("payer").Address.String()
 	said := base64.StdEncoding.EncodeToString([]byte(`{"bazaar":{"status":"rejected","rejectedReason":"no example"}}`))
@@ -301,8 +304,9 @@ func TestWhatTheFacilitatorExplainsIsLogged(t *testing.T) {
 	}
 }
 
-// A contract may also sign with 65 bytes. If the chain is asked, the code at the address decides
-// who checks the signature; otherwise the facilitator checks it.
+// TestTheChainSaysWhetherAContractMayHaveSigned checks signatures of 65 bytes, which a contract
+// may also make. If the chain is asked, the code at the address decides who verifies the
+// signature. Otherwise the facilitator verifies it.
 func TestTheChainSaysWhetherAContractMayHaveSigned(t *testing.T) {
 	for _, tc := range []struct {
 		name            string
@@ -310,7 +314,7 @@ func TestTheChainSaysWhetherAContractMayHaveSigned(t *testing.T) {
 		signer          string
 		down            bool
 		reason          string
-		verifies, codes int // calls to the facilitator, and for code
+		verifies, codes int // number of calls to /verify, and of eth_getCode
 	}{
 		{"the owner of a contract, chain asked", true, true, "owner", false, "", 1, 1},
 		{"the owner of a contract, chain not asked", false, true, "owner", false, "", 1, 0},
@@ -345,7 +349,8 @@ func TestTheChainSaysWhetherAContractMayHaveSigned(t *testing.T) {
 	}
 }
 
-// An operator learns why payments are off.
+// TestAFacilitatorThatDoesNotSupportUsIsReported checks that an operator can see why payments are
+// off.
 func TestAFacilitatorThatDoesNotSupportUsIsReported(t *testing.T) {
 	m := newMarket(t, nil)
 	m.server.Next("supported", x402test.Fault{Kind: x402test.NotSupported}, x402test.Fault{Kind: x402test.NotSupported}, x402test.Fault{Kind: x402test.HTML})
@@ -388,7 +393,7 @@ func TestVerifySaysNoOrCannotBeAsked(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		fault  x402test.Fault
-		reason string // of a refusal; empty: cannot be asked
+		reason string // reason of the refusal; empty means that the facilitator could not be asked
 	}{
 		{"no", no("insufficient_funds", 200), "insufficient_funds"},
 		{"no with 400", no("invalid_exact_evm_signature", 400), "invalid_exact_evm_signature"},
@@ -495,7 +500,7 @@ func TestAddressesOfTheSettingsMustBeAuthentic(t *testing.T) {
 			config, setting := x402.FacilitatorConfig{URL: address, Network: x402.DevNetwork}, "X402_FACILITATOR_URL"
 			if rpc {
 				if address == "" {
-					continue // the chain is not asked
+					continue // this client does not ask the chain
 				}
 				config.URL, config.RPCURL, setting = "https://facilitator.example", address, "X402_RPC_URL"
 			}
@@ -514,8 +519,8 @@ func TestAddressesOfTheSettingsMustBeAuthentic(t *testing.T) {
 	}
 }
 
-// inProcess sends requests to a handler without a network, so that a test's time can be the
-// clock's.
+// inProcess sends requests to a handler without a network, so that a test can run on a synthetic
+// clock.
 type inProcess struct{ http.Handler }
 
 func (h inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -554,7 +559,7 @@ func TestConfiguredFollowsWhatTheFacilitatorSupports(t *testing.T) {
 		}()
 		step := func(after time.Duration, want bool, what string) {
 			t.Helper()
-			time.Sleep(after) // of the test's own clock
+			time.Sleep(after) // on the synthetic clock of the test
 			synctest.Wait()
 			if f.Configured() != want {
 				t.Errorf("%s: configured is %v", what, f.Configured())

@@ -4,35 +4,34 @@ import "time"
 
 // Sizes in bytes and characters.
 const (
-	// MaxHeader is the maximum length of PAYMENT-SIGNATURE. It is Node's limit for all headers
-	// together.
+	// MaxHeader is the largest length of PAYMENT-SIGNATURE: Node's limit for all headers together.
 	MaxHeader = 16_384
 
-	// MaxHead is how many bytes the status line and all headers of a 402 may have. If they do not
-	// fit into 4,096 bytes, the default buffer of nginx, nginx answers 502 instead.
+	// MaxHead limits the status line and all headers of a 402 in bytes. If they do not fit into
+	// 4,096 bytes, the default buffer of nginx, nginx answers 502 instead.
 	MaxHead = 3_500
 
-	// MaxChallenge is how many characters PAYMENT-REQUIRED may have. The other headers of a 402
-	// need less than the remaining 500 bytes.
+	// MaxChallenge is the largest length of PAYMENT-REQUIRED. The other headers of a 402 fit into
+	// the remaining 500 bytes.
 	MaxChallenge = MaxHead - 500
 
-	maxExtensions   = 1_024   // characters of EXTENSION-RESPONSES that are passed on
+	maxExtensions   = 1_024   // largest length of EXTENSION-RESPONSES that is returned
 	maxExplanation  = 300     // characters of a facilitator's text in the log
-	longestReason   = 80      // characters of a challenge's error
-	walletSignature = 65      // bytes; signatures of contracts have other lengths
-	maxAnswer       = 1 << 20 // bytes, of facilitator and chain; a receipt has a few kilobytes
-	maxTransaction  = 200     // characters; a hash has 66
+	longestReason   = 80      // characters of the error in a challenge
+	walletSignature = 65      // bytes of a signature by a key; signatures of contracts may have other lengths
+	maxAnswer       = 1 << 20 // bytes of an answer of the facilitator or the chain; a receipt has a few kilobytes
+	maxTransaction  = 200     // characters of a transaction id; a hash has 66
 )
 
-// Durations of the window in which a payment is valid.
+// Limits of the time window in which a payment is valid.
 const (
-	defaultTimeout = 300 // seconds; longer than all attempts together
+	defaultTimeout = 300 // seconds; longer than all attempts to settle together
 	minTimeout     = 60
 	maxTimeout     = 600
 
-	windowLeft  = 6 * time.Second  // must be left of the window, so that the transfer gets into a block
-	windowLimit = 24 * time.Hour   // the window may be longer than we ask for: clients sign an hour, and clocks differ
-	expiredFor  = 30 * time.Second // by the chain's own clock, until an unused payment counts as never used
+	windowLeft  = 6 * time.Second  // smallest rest of the window, so that the transfer can be included in a block
+	windowLimit = 24 * time.Hour   // largest window; it exceeds our offer, because clients sign for an hour and clocks differ
+	expiredFor  = 30 * time.Second // time after expiry, by the chain's clock, from which an unused payment counts as never used
 )
 
 // Time-outs and intervals.
@@ -40,22 +39,22 @@ const (
 	verifyTimeout  = 10 * time.Second
 	settleTimeout  = 30 * time.Second // a transfer takes several blocks
 	supportTimeout = 10 * time.Second
-	chainTimeout   = 10 * time.Second // for one proof
-	headTimeout    = 2 * time.Second  // a claim waits for it, but can go on without it
+	chainTimeout   = 10 * time.Second // time for one proof
+	headTimeout    = 2 * time.Second  // a claim waits for it, but can continue without it
 
-	firstRecheck   = time.Second // doubled until the facilitator supports our kind of payment
+	firstRecheck   = time.Second // first interval; it doubles until the facilitator supports our kind of payment
 	recheckEvery   = time.Minute
-	missesUntilOff = 3 // clear answers without our kind; a single mistake does not count
+	missesUntilOff = 3 // consecutive answers without our kind; a single one may be a mistake
 
-	chainAfter = 5 * time.Second // until the chain is asked about a settle call that has not answered
-	chainEvery = 2 * time.Second // about a block
+	chainAfter = 5 * time.Second // time after which a running settle call also asks the chain
+	chainEvery = 2 * time.Second // about one block
 
-	maxInFlight = 32 // calls to the facilitator; more are refused before they claim anything
+	maxInFlight = 32 // calls to the facilitator at once; further verifications are refused before anything is claimed
 )
 
-// Blocks of the chain.
+// Numbers of blocks.
 const (
-	blocksPerQuery   = 2_000 // the range for which public nodes answer eth_getLogs
-	blocksBefore     = 10    // before a claim, since its node's clock and head may be ahead
+	blocksPerQuery   = 2_000 // range for which public nodes answer eth_getLogs
+	blocksBefore     = 10    // start of the search before a claim, because the node that reported the head may have been ahead
 	maxConfirmations = 1_000
 )

@@ -9,15 +9,14 @@ import (
 	"strings"
 )
 
-// asset is a token that default clients can pay with: 6 decimals, pegged to the US dollar,
-// EIP-3009.
+// asset is a token that clients support by default: 6 decimals, pegged to the US dollar, EIP-3009.
 type asset struct {
 	network       string
 	address       string
-	name, version string // of its EIP-712 domain; with a wrong name every signature is invalid
+	name, version string // EIP-712 domain of the asset; with a wrong name every signature is invalid
 }
 
-// assets are the known contracts of USDC. Any other asset must be named in the settings.
+// assets lists the known contracts of USDC. The settings must describe any other asset.
 var assets = []asset{
 	{"eip155:8453", "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913", "USD Coin", "2"},
 	{"eip155:84532", "0x036CbD53842c5426634e7929541eC2318f3dCF7e", "USDC", "2"},
@@ -25,53 +24,54 @@ var assets = []asset{
 	{"eip155:43114", "0xB97EF9Ef8734C71904D8002F8b6Bc66Dd9c48a6E", "USD Coin", "2"},
 }
 
-// namesV1 are the names of networks in version 1 of the protocol. Some facilitators still use them
+// namesV1 maps networks to their names in version 1 of the protocol. Some facilitators use these
 // in answers to payments of version 2.
 var namesV1 = map[string]string{
 	"eip155:8453": "base", "eip155:84532": "base-sepolia", "eip155:1": "ethereum", "eip155:11155111": "sepolia",
 	"eip155:43114": "avalanche", "eip155:43113": "avalanche-fuji", "eip155:137": "polygon", "eip155:80002": "polygon-amoy",
 }
 
-// testNetworks are the networks whose money has no value. Only on these may a payment be settled in
-// the ledger alone.
+// testNetworks are the networks whose money has no value. Only on these may payments settle only
+// in the ledger.
 var testNetworks = []string{"eip155:84532", "eip155:11155111", "eip155:31337"}
 
-// DevNetwork and DevPayTo are the defaults of the development mode. Do not send anything to that
+// DevNetwork and DevPayTo are the defaults of the development mode. Do not send money to that
 // address.
 const (
 	DevNetwork = "eip155:84532"
 	DevPayTo   = "0x329EdA9C18561571bA257177847A993E354e81b7"
 )
 
-// chainID returns the number of an EVM network such as eip155:84532.
+// chainID returns the chain id in the name of an EVM network such as eip155:84532.
 func chainID(network string) (int64, bool) {
 	digits, evm := strings.CutPrefix(network, "eip155:")
 	n, err := strconv.ParseInt(digits, 10, 64)
 	return n, evm && err == nil && n > 0 && strconv.FormatInt(n, 10) == digits
 }
 
-// Settings are the terms as an operator configures them. Each error of NewTerms names the setting.
+// Settings are the terms of payment that an operator configures. The errors of NewTerms name the
+// setting.
 type Settings struct {
-	Network           string // X402_NETWORK, "eip155:8453"
+	Network           string // X402_NETWORK, such as "eip155:8453"
 	PayTo             string // X402_PAY_TO
-	Asset             string // X402_ASSET; empty: USDC, if it is known on the network
+	Asset             string // X402_ASSET; empty means USDC, if it is known on the network
 	AssetName         string // X402_ASSET_NAME
 	AssetVersion      string // X402_ASSET_VERSION
-	MaxTimeoutSeconds int    // X402_MAX_TIMEOUT_SECONDS; 0: 300
-	Dev               bool   // test networks only; network and payTo have defaults
+	MaxTimeoutSeconds int    // X402_MAX_TIMEOUT_SECONDS; 0 means 300
+	Dev               bool   // development mode, only on test networks; Network and PayTo then have defaults
 }
 
-// Terms are the terms of payments, without the price.
+// Terms are the validated terms of payment, without the price.
 type Terms struct {
 	Network, Asset, PayTo string
-	AssetName             string // of the EIP-712 domain
+	AssetName             string // EIP-712 domain of the asset
 	AssetVersion          string
 	MaxTimeoutSeconds     int
-	FreeKey               *FreeKey // how to call without a payment; nil: that is not possible
+	FreeKey               *FreeKey // how to call without a payment; nil if that is not possible
 	chainID               int64
 }
 
-// NewTerms checks the settings.
+// NewTerms validates the settings.
 func NewTerms(s Settings) (Terms, error) {
 	if s.Dev {
 		s.Network, s.PayTo = cmp.Or(s.Network, DevNetwork), cmp.Or(s.PayTo, DevPayTo)
@@ -101,8 +101,8 @@ func NewTerms(s Settings) (Terms, error) {
 	return t, nil
 }
 
-// setAsset sets the asset of the settings, or USDC. A known asset has a known domain. Settings that
-// contradict it are refused, because every payment would fail.
+// setAsset sets the configured asset, or USDC. Settings that contradict the domain of a known
+// asset are refused, because every payment would fail.
 func (t *Terms) setAsset(s Settings) error {
 	known := asset{}
 	for _, a := range assets {
@@ -127,7 +127,7 @@ func (t *Terms) setAsset(s Settings) error {
 	return nil
 }
 
-// Symbol returns the usual name of the asset.
+// Symbol returns the symbol of the asset if it is known, else its name.
 func (t Terms) Symbol() string {
 	for _, a := range assets {
 		if a.network == t.Network && a.address == t.Asset {
@@ -137,13 +137,13 @@ func (t Terms) Symbol() string {
 	return t.AssetName
 }
 
-// Domain returns the EIP-712 domain that a buyer signs under.
+// Domain returns the EIP-712 domain for signatures of buyers.
 func (t Terms) Domain() Domain {
 	address, _ := parseAddress(t.Asset)
 	return Domain{Name: t.AssetName, Version: t.AssetVersion, ChainID: t.chainID, Asset: address}
 }
 
-// Offer returns our requirements for a price in US cents. The asset counts in millionths.
+// Offer returns our requirements for a price in US cents. Amounts of the asset are in millionths.
 func (t Terms) Offer(cents int) Requirements {
 	return Requirements{
 		Scheme: Scheme, Network: t.Network, Amount: strconv.FormatInt(int64(cents)*10_000, 10),

@@ -7,8 +7,8 @@ import (
 	"github.com/countersign/countersign/api/x402"
 )
 
-// The separators are those that the contracts themselves return, so this checks names, versions,
-// chain ids and addresses.
+// TestDomainSeparatorsOfUSDC compares with the separators that the contracts return. This checks
+// names, versions, chain ids and addresses.
 func TestDomainSeparatorsOfUSDC(t *testing.T) {
 	for network, want := range map[string]string{
 		"eip155:8453":  "0x02fa7265e7c5d81118673727957699e4d68f74cd74b7db77da710fe8a2c7834f",
@@ -39,7 +39,7 @@ func TestSettingsAreCheckedAndNamed(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		s       x402.Settings
-		setting string // empty: good
+		setting string // setting that the error must name; empty if the settings are valid
 	}{
 		{"dev without anything", x402.Settings{Dev: true}, ""},
 		{"dev on a network of real money", x402.Settings{Dev: true, Network: "eip155:8453"}, "X402_NETWORK"},
@@ -75,7 +75,7 @@ func TestSettingsAreCheckedAndNamed(t *testing.T) {
 }
 
 func TestAddressesShowTheirChecksum(t *testing.T) {
-	// The examples of EIP-55.
+	// Examples of EIP-55.
 	for _, want := range []string{
 		"0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359",
 		"0xdbF03B407c01E7cD3CBea99509d93f8DDDC8C6FB", "0xD1220A0cf47c7B9Be7A2E6BA89F429762e7b9aDb",

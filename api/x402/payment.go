@@ -17,23 +17,23 @@ import (
 	"github.com/countersign/countersign/policy/normal"
 )
 
-// Payment is a payment as it was sent: well-formed, but not yet verified.
+// Payment is a payment as sent: well-formed, but not verified.
 type Payment struct {
 	payments.Payment
 	accepted      Requirements
-	resource      string // empty: none was sent
+	resource      string // empty if none was sent
 	authorization Authorization
 	signature     []byte
 }
 
-// Resource returns the URL that the payment names, and "" if it names none.
+// Resource returns the URL that the payment names, or "".
 func (p *Payment) Resource() string { return p.resource }
 
-// Authorization returns what was signed.
+// Authorization returns the signed authorization.
 func (p *Payment) Authorization() Authorization { return p.authorization }
 
-// wirePayment is PAYMENT-SIGNATURE. Its members are read one by one, in the order in which they are
-// checked, because another version may have a different form.
+// wirePayment is the decoded PAYMENT-SIGNATURE. Its members are parsed separately, in the order of
+// the checks, because another version may have another form.
 type wirePayment struct {
 	Version    jsontext.Value `json:"x402Version"`
 	Accepted   jsontext.Value `json:"accepted"`
@@ -56,8 +56,8 @@ type wireExact struct {
 
 func refuse(reason string) error { return &payments.PaymentRefused{Reason: reason} }
 
-// Decode reads the header PAYMENT-SIGNATURE. The error is a
-// *commands.PaymentRefused, or a *policy.Error for a malformed payment identifier.
+// Decode parses the header PAYMENT-SIGNATURE. The error is a *payments.PaymentRefused, or a
+// *policy.Error for a malformed payment identifier.
 func Decode(header string) (*Payment, error) {
 	if len(header) > MaxHeader || strings.ContainsAny(header, "\r\n") {
 		return nil, refuse(ReasonPayload)
@@ -69,7 +69,7 @@ func Decode(header string) (*Payment, error) {
 	return Read(text)
 }
 
-// Read reads the payment of an MCP call, which is a JSON object.
+// Read parses a payment in JSON, as an MCP call sends it. The errors are those of Decode.
 func Read(text []byte) (*Payment, error) {
 	if len(text) > MaxHeader || canon.Check(text) != nil || jsontext.Value(text).Kind() != '{' {
 		return nil, refuse(ReasonPayload)
@@ -88,7 +88,7 @@ func Read(text []byte) (*Payment, error) {
 	return p, err
 }
 
-// read reads accepted and payload, which must have the form of the scheme.
+// read parses the members accepted and payload by the form of the scheme.
 func (p *Payment) read(wire wirePayment) error {
 	var exact wireExact
 	if wire.Accepted.Kind() != '{' || json.Unmarshal(wire.Accepted, &p.accepted) != nil ||
@@ -123,7 +123,7 @@ func (p *Payment) read(wire wirePayment) error {
 	return nil
 }
 
-// fill sets the fields that package commands needs: what was signed, in one spelling.
+// fill sets the fields that package commands/payments uses. Addresses and numbers are normalized.
 func (p *Payment) fill() {
 	a := p.authorization
 	p.Network, p.Asset = p.accepted.Network, p.accepted.Asset
@@ -137,7 +137,7 @@ func (p *Payment) fill() {
 	p.ID = ID(p.Network, p.Asset, p.Payer, p.Nonce)
 }
 
-// seconds returns a time of the chain. A time beyond int64 becomes the largest int64.
+// seconds returns a time of the chain as an int64, or the largest int64 if it does not fit.
 func seconds(n *big.Int) int64 {
 	if n.IsInt64() {
 		return n.Int64()
@@ -145,8 +145,8 @@ func seconds(n *big.Int) int64 {
 	return 1<<63 - 1
 }
 
-// ID returns the id of a payment. It is the same for every authorization with its nonce, of which
-// only one can be spent.
+// ID returns the id of a payment. All authorizations of a payer with the same nonce have the same
+// id, because only one of them can be spent.
 func ID(network, asset, payer, nonce string) string {
 	sum := Keccak([]byte(strings.ToLower(network + "|" + asset + "|" + payer + "|" + nonce)))
 	return "pay_" + hex.EncodeToString(sum[:16])
@@ -154,7 +154,7 @@ func ID(network, asset, payer, nonce string) string {
 
 var identifierForm = normal.Pattern(`^[A-Za-z0-9_-]{16,128}$`)
 
-// identifier returns the buyer's own id of the payment. It may be empty.
+// identifier returns the buyer's own id of the payment, or "".
 func identifier(extensions jsontext.Value) (string, error) {
 	var sent struct {
 		Identifier struct {
@@ -177,13 +177,13 @@ func identifier(extensions jsontext.Value) (string, error) {
 	return *id, nil
 }
 
-// Verify compares a payment that is not yet known with our offer for a call, at a time. resource is
-// the URL of the challenge. The error is a *commands.PaymentRefused with the reason.
+// Verify checks an unknown payment against our offer for a call, at a time. resource is the URL of
+// the challenge. The error is a *payments.PaymentRefused with the reason.
 //
-// A contract verifies signatures itself (ERC-1271). They may also have 65 bytes, made by a key with
-// another address, and only the chain can verify them. contracts says whether the settler asks the
-// chain. If so, Verify leaves every signature that the payer's own key has not made to the settler.
-// Signed says afterwards whether the payer's own key has signed.
+// A contract account verifies signatures itself (ERC-1271). Its signatures may also have 65 bytes,
+// made by a key with another address, and only the chain can verify them. contracts states whether
+// the settler asks the chain. If so, Verify leaves every signature that is not by the payer's own
+// key to the settler. Afterwards Signed reports whether the payer's own key has signed.
 func (p *Payment) Verify(offer Requirements, resource string, now time.Time, contracts bool) error {
 	if !p.accepted.equal(offer) {
 		return refuse(ReasonNoMatch)
@@ -209,19 +209,19 @@ func (p *Payment) Verify(offer Requirements, resource string, now time.Time, con
 	return nil
 }
 
-// unixCeil returns a time in seconds, rounded up.
+// unixCeil returns a time in Unix seconds, rounded up.
 func unixCeil(t time.Time) int64 { return t.Add(time.Second - 1).Unix() }
 
-// equal reports whether a buyer accepted our offer. Addresses may have any case; everything else
-// must be as we wrote it.
+// equal reports whether a buyer accepted our offer. The case of addresses is ignored; everything
+// else must be identical.
 func (r Requirements) equal(offer Requirements) bool {
 	r.Asset, offer.Asset = strings.ToLower(r.Asset), strings.ToLower(offer.Asset)
 	r.PayTo, offer.PayTo = strings.ToLower(r.PayTo), strings.ToLower(offer.PayTo)
 	return r == offer
 }
 
-// samePath reports whether a payment names the path of the call. Host and query are ignored,
-// because proxies change them.
+// samePath reports whether a payment names the path of the call or no resource. Host and query are
+// ignored, because proxies change them.
 func samePath(sent, ours string) bool {
 	if sent == "" {
 		return true
@@ -231,11 +231,11 @@ func samePath(sent, ours string) bool {
 	return err == nil && err2 == nil && s.Path == o.Path
 }
 
-// signedByPayer reports whether the payer's own key has signed.
+// signedByPayer reports whether the payer's own key has signed the payment.
 func (p *Payment) signedByPayer() bool { return p.SignedBy(p.authorization.From) }
 
-// SignedBy reports whether the key of an address has signed, under the domain of the accepted
-// asset.
+// SignedBy reports whether the key of an address has signed the payment, under the domain of the
+// accepted asset.
 func (p *Payment) SignedBy(address Address) bool {
 	chain, known := chainID(p.accepted.Network)
 	asset, ok := parseAddress(p.accepted.Asset)

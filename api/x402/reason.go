@@ -2,8 +2,8 @@ package x402
 
 import "github.com/countersign/countersign/policy/normal"
 
-// Reasons for which we refuse a payment. All are the protocol's own except ReasonNoMatch, which
-// clients of the reference server know, and the last two.
+// Reasons of refusals. The protocol defines all except ReasonNoMatch, which comes from the
+// reference server, and the last two.
 const (
 	ReasonPayload         = "invalid_payload"
 	ReasonVersion         = "invalid_x402_version"
@@ -24,13 +24,13 @@ const (
 	suffixNonceUsed       = "_nonce_already_used"
 	suffixFailed          = "_transaction_failed"
 	suffixSimulationFails = "_transaction_simulation_failed"
-	suffixOtherTransfer   = "_transfer_event_mismatch" // after the transaction was mined
+	suffixOtherTransfer   = "_transfer_event_mismatch" // found only after the transaction was mined
 )
 
 var plainReason = normal.Pattern(`^[a-z0-9_]{1,80}$`)
 
-// passOn returns a facilitator's reason if it has the form of one. Other texts of a foreign server
-// are not shown to a buyer.
+// passOn returns a facilitator's reason if it has the form of a reason. Otherwise it returns
+// otherwise: buyers must not see other external texts.
 func passOn(reason, otherwise string) string {
 	if plainReason(reason) || reason == ReasonNoMatch {
 		return reason

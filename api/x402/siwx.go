@@ -17,15 +17,15 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// The extension sign-in-with-x lets callers prove that an address is theirs: they sign a message
-// (EIP-4361) with the values of a challenge, and send it as base64 JSON in the header
+// The extension sign-in-with-x lets callers prove that they control an address. They sign a
+// message (EIP-4361) with the values of a challenge, and send it as base64 JSON in the header
 // SIGN-IN-WITH-X.
 const (
 	ExtensionSignIn = "sign-in-with-x"
 	HeaderSignIn    = "Sign-In-With-X"
 )
 
-// SignIn has the values that a caller is asked to sign.
+// SignIn contains the values that a caller must sign.
 type SignIn struct {
 	Domain         string `json:"domain"`
 	URI            string `json:"uri"`
@@ -36,7 +36,7 @@ type SignIn struct {
 	Statement      string `json:"statement"`
 }
 
-// SignInProof is the signed answer to that.
+// SignInProof contains the values and their signature.
 type SignInProof struct {
 	SignIn
 	Address   string `json:"address"`
@@ -45,21 +45,21 @@ type SignInProof struct {
 	Signature string `json:"signature"`
 }
 
-const signInLives = 5 * time.Minute // as in the extension's specification
+const signInLives = 5 * time.Minute // as the extension's specification says
 
-// NewSignIn returns a challenge for a resource. The nonce must depend on a secret of ours.
+// NewSignIn returns the values for a resource. The nonce must depend on a secret of the service.
 func NewSignIn(uri, domain, statement, nonce string, issuedAt time.Time) SignIn {
 	return SignIn{Domain: domain, URI: uri, Version: "1", Nonce: nonce, IssuedAt: ground.Stamp(issuedAt),
 		ExpirationTime: ground.Stamp(issuedAt.Add(signInLives)), Statement: statement}
 }
 
-// signInSchema is the JSON Schema of the proof.
+// signInSchema is the JSON Schema of a proof.
 var signInSchema = jsontext.Value(`{"$schema":"` + schema2020 + `","type":"object","properties":{"domain":{"type":"string"},"address":{"type":"string"},` +
 	`"statement":{"type":"string"},"uri":{"type":"string","format":"uri"},"version":{"type":"string"},"chainId":{"type":"string"},"type":{"type":"string"},` +
 	`"nonce":{"type":"string"},"issuedAt":{"type":"string","format":"date-time"},"expirationTime":{"type":"string","format":"date-time"},` +
 	`"signature":{"type":"string"}},"required":["domain","address","uri","version","chainId","type","nonce","issuedAt","signature"]}`)
 
-// Challenge returns a 402 that demands the proof and no money: it accepts no way to pay.
+// Challenge returns a 402 that demands the proof instead of money: accepts is empty.
 func (s SignIn) Challenge(network, description string) PaymentRequired {
 	extension := encode(map[string]any{"info": s, "schema": signInSchema,
 		"supportedChains": []map[string]string{{"chainId": network, "type": "eip191"}}})
@@ -67,7 +67,7 @@ func (s SignIn) Challenge(network, description string) PaymentRequired {
 		Resource: Resource{URL: s.URI, Description: description}, Extensions: map[string]jsontext.Value{ExtensionSignIn: extension}}
 }
 
-// ReadSignIn reads the header SIGN-IN-WITH-X. ok reports whether it has the right form.
+// ReadSignIn parses the header SIGN-IN-WITH-X. ok reports whether it is well-formed.
 func ReadSignIn(header string) (p SignInProof, ok bool) {
 	if len(header) > MaxHeader {
 		return p, false
@@ -76,34 +76,34 @@ func ReadSignIn(header string) (p SignInProof, ok bool) {
 	return p, err == nil && canon.Check(text) == nil && json.Unmarshal(text, &p) == nil
 }
 
-// Fresh reports whether the proof answers this challenge, which was made at the time that the proof
-// names, and has not expired.
+// Fresh reports whether the proof is for these values and has not expired. The values must be
+// those of the time that the proof names.
 func (p SignInProof) Fresh(asked SignIn, network string, now time.Time) bool {
 	at, err := time.Parse(time.RFC3339, p.IssuedAt)
 	return err == nil && p.SignIn == asked && p.ChainID == network && p.Type == "eip191" &&
 		!at.After(now) && now.Before(at.Add(signInLives))
 }
 
-// message returns the text that is signed (EIP-4361).
+// message returns the text to sign (EIP-4361).
 func (p SignInProof) message() string {
 	chain := strings.TrimPrefix(p.ChainID, "eip155:")
 	return fmt.Sprintf("%s wants you to sign in with your Ethereum account:\n%s\n\n%s\n\nURI: %s\nVersion: %s\nChain ID: %s\nNonce: %s\nIssued At: %s\nExpiration Time: %s",
 		p.Domain, p.Address, p.Statement, p.URI, p.Version, chain, p.Nonce, p.IssuedAt, p.ExpirationTime)
 }
 
-// digest returns the hash that is signed for the message (EIP-191).
+// digest returns the hash of the message to sign (EIP-191).
 func (p SignInProof) digest() Hash {
 	text := p.message()
 	return Keccak([]byte("\x19Ethereum Signed Message:\n" + strconv.Itoa(len(text)) + text))
 }
 
-// contractSigner asks a contract whether it has signed.
+// contractSigner is a settler that can ask a contract whether it has signed.
 type contractSigner interface {
 	ContractSigned(ctx context.Context, address string, digest Hash, signature []byte) bool
 }
 
-// By reports whether an address has signed: with its own key, or, if the settler asks a chain, by
-// the contract there (ERC-1271).
+// By reports whether an address has signed: by its own key or, if the settler asks a chain, by the
+// contract at the address (ERC-1271).
 func (p SignInProof) By(ctx context.Context, address string, settler payments.Settler) bool {
 	signature, err := hex.DecodeString(strings.TrimPrefix(p.Signature, "0x"))
 	claimed, ok := parseAddress(p.Address)

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign/countersign/api/x402/x402test"
 )
 
-// proofOf returns the header SIGN-IN-WITH-X for an address, signed by a wallet.
+// proofOf returns a proof for an address, signed by a wallet.
 func proofOf(t *testing.T, address string, signer *x402test.Wallet, asked x402.SignIn) x402.SignInProof {
 	t.Helper()
 	text := fmt.Sprintf("%s wants you to sign in with your Ethereum account:\n%s\n\n%s\n\nURI: %s\nVersion: 1\nChain ID: 84532\nNonce: %s\nIssued At: %s\nExpiration Time: %s",
@@ -28,7 +28,8 @@ func proofOf(t *testing.T, address string, signer *x402test.Wallet, asked x402.S
 	return proof
 }
 
-// A message is signed by the key of an address or, if the chain is asked, by the contract there.
+// TestWhoSignedIn checks that a message can be signed by the key of an address or, if the chain is
+// asked, by the contract at the address.
 func TestWhoSignedIn(t *testing.T) {
 	asked := x402.NewSignIn("https://countersign.example/api/downloads/pur_1", "countersign.example", "Download what this address has bought", "0123456789abcdef0123456789abcdef", now)
 	payer, owner, thief := x402test.NewWallet("payer"), x402test.NewWallet("owner"), x402test.NewWallet("thief")

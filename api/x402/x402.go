@@ -58,7 +58,7 @@ import (
 // Version is the supported version of the protocol.
 const Version = 2
 
-// Scheme is the supported payment scheme.
+// Scheme is the supported scheme of payment.
 const Scheme = "exact"
 
 // Names of the headers, as Go spells them.
@@ -66,16 +66,17 @@ const (
 	HeaderRequired  = "Payment-Required"
 	HeaderSignature = "Payment-Signature"
 	HeaderResponse  = "Payment-Response"
-	HeaderV1        = "X-Payment" // of version 1; it does not count as a payment
+	HeaderV1        = "X-Payment" // header of version 1; it does not count as a payment
 
 	// HeaderExtensions is the header in which a facilitator reports on the extensions of a payment.
 	HeaderExtensions = "Extension-Responses"
 )
 
-// Values of the member error of a challenge, unless it is the reason of a refused payment.
+// Values of the member error of a challenge. If a payment was refused, the member contains the
+// reason instead.
 const (
 	PaymentIsRequired = "Payment required"
-	VersionIsRequired = "x402 version 2 required" // answers HeaderV1
+	VersionIsRequired = "x402 version 2 required" // answer to the header HeaderV1
 	ProofIsRequired   = "the payer's proof is required"
 )
 
@@ -90,18 +91,18 @@ type Requirements struct {
 	Extra             Extra  `json:"extra"`
 }
 
-// Extra has what a wallet must know about the asset to sign: its EIP-712 domain.
+// Extra contains the EIP-712 domain of the asset, which a wallet needs to sign.
 type Extra struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 }
 
-// Resource describes the resource that is sold.
+// Resource describes the resource for sale.
 type Resource struct {
 	URL         string `json:"url"`
 	Description string `json:"description,omitempty"`
 	MimeType    string `json:"mimeType,omitempty"`
-	// Further texts for an index.
+	// Additional texts for an index.
 	ServiceName string   `json:"serviceName,omitempty"`
 	Tags        []string `json:"tags,omitempty"`
 	IconURL     string   `json:"iconUrl,omitempty" jsonschema:"format=uri"`
@@ -117,7 +118,7 @@ type PaymentRequired struct {
 	FreeKey     *FreeKey                  `json:"freeKey,omitempty"`
 }
 
-// FreeKey says how the same call can be made without a payment. Clients that pay ignore this
+// FreeKey explains how to make the same call without a payment. Clients that pay ignore this
 // member.
 type FreeKey struct {
 	Issue  string `json:"issue" jsonschema:"format=uri" jsonschema_description:"POST {\"email\"} there; no payment, no account."`
@@ -125,7 +126,7 @@ type FreeKey struct {
 	Credit string `json:"credit,omitempty" jsonschema_description:"Who has free calls in addition."`
 }
 
-// WithError returns the challenge with another reason.
+// WithError returns the challenge with this error.
 func (p PaymentRequired) WithError(reason string) PaymentRequired {
 	p.Error = reason
 	return p
@@ -137,8 +138,8 @@ func (p PaymentRequired) JSON() jsontext.Value { return encode(p) }
 // Header returns the value of PAYMENT-REQUIRED, with at most MaxChallenge characters.
 func (p PaymentRequired) Header() string { return p.HeaderWithin(MaxChallenge) }
 
-// HeaderWithin returns the value of PAYMENT-REQUIRED with at most the given number of
-// characters: the same object as the body, without the extensions that do not fit.
+// HeaderWithin returns the value of PAYMENT-REQUIRED with at most this number of characters. It
+// contains the same object as the body, without the extensions that do not fit.
 func (p PaymentRequired) HeaderWithin(characters int) string {
 	p.Extensions = maps.Clone(p.Extensions)
 	for _, name := range []string{ExtensionBazaar, ExtensionIdentifier} {
@@ -150,7 +151,7 @@ func (p PaymentRequired) HeaderWithin(characters int) string {
 	return base64.StdEncoding.EncodeToString(p.JSON())
 }
 
-// SettleResponse says how a payment ended.
+// SettleResponse reports the outcome of a payment.
 type SettleResponse struct {
 	Success     bool   `json:"success"`
 	ErrorReason string `json:"errorReason,omitempty"`
@@ -160,14 +161,14 @@ type SettleResponse struct {
 	Amount      string `json:"amount,omitempty"`
 }
 
-// JSON returns the response as it is sent over MCP.
+// JSON returns the response as sent over MCP.
 func (r SettleResponse) JSON() jsontext.Value { return encode(r) }
 
 // Header returns the value of PAYMENT-RESPONSE.
 func (r SettleResponse) Header() string { return base64.StdEncoding.EncodeToString(r.JSON()) }
 
-// encode writes one of our own objects. This cannot fail: they have valid text, and raw JSON that
-// was encoded before.
+// encode returns the JSON of one of our own objects. It cannot fail, because they contain valid
+// text and JSON that was encoded before.
 func encode(v any) jsontext.Value {
 	text, err := json.Marshal(v, json.Deterministic(true))
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// Actions returns the requests with which the engine is compared in Go, in Node and in a
-// browser: the labelled actions of policy/actionrisk/testdata, every line of its other texts
-// as a command, and some requests that the gate refuses. What a line means there does not
-// matter, because only the agreement of the three is tested.
+// Actions returns the requests with which the engine is compared in Go, in Node and in a browser:
+// the labelled actions of policy/actionrisk/testdata, every line of the other texts there as a
+// command, and some invalid requests. The meaning of the lines does not matter, because the test
+// checks only that all three give the same answers.
 func Actions(testdata string) (requests []string, err error) {
 	text, err := os.ReadFile(filepath.Join(testdata, "levels.jsonl"))
 	if err != nil {
@@ -50,8 +50,7 @@ func Actions(testdata string) (requests []string, err error) {
 	return requests, nil
 }
 
-// Verdicts returns what the quick gate in Go answers to requests: the answer, or "refused: " and
-// the reason.
+// Verdicts returns the answers of the quick gate in Go: the body, or "refused: " and the reason.
 func Verdicts(requests []string) []string {
 	verdicts := make([]string, len(requests))
 	for i, request := range requests {

@@ -28,7 +28,7 @@ const (
 		"allowedMcpTools":["read","write"],"maxUsdPerTransaction":1,"reviewMcpRiskAtOrAbove":"high"}`
 )
 
-// signer makes keys that everybody knows: 32 times the same byte.
+// signer returns a key pair whose seed is 32 times the same byte. It is public.
 func signer(t *testing.T, b byte) *seal.Signer {
 	t.Helper()
 	s, err := seal.NewSigner(bytes.Repeat([]byte{b}, ed25519.SeedSize))
@@ -38,7 +38,7 @@ func signer(t *testing.T, b byte) *seal.Signer {
 	return s
 }
 
-// jwk is a key as /.well-known/jwks.json has it.
+// jwk returns a public key as in /.well-known/jwks.json.
 func jwk(s *seal.Signer, purpose string, more map[string]any) map[string]any {
 	key := map[string]any{"alg": "EdDSA", "crv": "Ed25519", "kid": s.KeyID(), "kty": "OKP", "use": "sig",
 		"svc_purpose": purpose, "svc_from_position": 1, "svc_to_position": nil, "x": base64.RawURLEncoding.EncodeToString(s.Public())}
@@ -46,7 +46,7 @@ func jwk(s *seal.Signer, purpose string, more map[string]any) map[string]any {
 	return key
 }
 
-// maker makes the answers, as the service would.
+// maker generates the answers as the service would.
 type maker struct {
 	t       *testing.T
 	now     time.Time
@@ -64,7 +64,7 @@ func (m *maker) put(name string, status int, body any) {
 	m.answers[name] = conformance.Answer{Status: status, Body: text}
 }
 
-// decision is a decision about an intent, made by the real rules.
+// decision returns a decision on an intent, made by the real rules.
 func (m *maker) decision(id, org, intent, key string, issued time.Time) assurance.DecisionRecord {
 	m.t.Helper()
 	protocol := assurance.MCP
@@ -88,7 +88,7 @@ func (m *maker) decision(id, org, intent, key string, issued time.Time) assuranc
 	return record
 }
 
-// sealed is an envelope of a record at a position of the ledger.
+// sealed returns a signed envelope of a record at a position of the ledger.
 func (m *maker) sealed(by *seal.Signer, payloadType string, record any, position int64) seal.Envelope {
 	m.t.Helper()
 	e, err := by.Sign(payloadType, record)
@@ -100,13 +100,13 @@ func (m *maker) sealed(by *seal.Signer, payloadType string, record any, position
 	return e
 }
 
-// decided is the envelope of a decision at position 10.
+// decided returns the envelope of a decision at position 10.
 func (m *maker) decided(record assurance.DecisionRecord) seal.Envelope {
 	m.t.Helper()
 	return m.sealed(m.record, assurance.DecisionType, record, 10)
 }
 
-// altered is an envelope whose text was changed after it was signed.
+// altered returns an envelope whose text was changed after the signature.
 func (m *maker) altered(e seal.Envelope, old, new string) json.RawMessage {
 	m.t.Helper()
 	text, err := canon.Marshal(e)
@@ -120,7 +120,7 @@ func (m *maker) altered(e seal.Envelope, old, new string) json.RawMessage {
 	return changed
 }
 
-// receipt is a receipt that answers the client's report about a decision.
+// receipt returns the receipt that the service records for a client's report on a decision.
 func (m *maker) receipt(d seal.Envelope, record assurance.DecisionRecord, outcome string) assurance.ReceiptRecord {
 	m.t.Helper()
 	text := fmt.Sprintf(`{"decisionId":%q,"decisionRecordHash":%q,"bindingHash":%q,"protocol":%q,"outcome":%q}`,
@@ -139,7 +139,7 @@ func standing(e seal.Envelope, record assurance.DecisionRecord, holds bool, reas
 		"validUntil": record.ValidUntil, "checkedAt": "2026-11-26T05:00:00.000Z"}
 }
 
-// verdicts are the gate's own, and what a broken or false gate might say.
+// verdicts adds the gate's real answers, and answers that a broken or malicious gate might give.
 func (m *maker) verdicts() {
 	of := func(action string) map[string]any {
 		answer, err := actionrisk.Quick.Evaluate(m.file.Actions[action])
@@ -235,7 +235,7 @@ func (m *maker) receipts(prefix string, signed seal.Envelope, record assurance.D
 	m.put(prefix+": failed", 201, m.sealed(m.record, assurance.ReceiptType, m.receipt(signed, record, "failed"), 11))
 }
 
-// falseReceipts are those that a client must refuse.
+// falseReceipts adds receipts that a client must refuse.
 func (m *maker) falseReceipts(signed seal.Envelope, record assurance.DecisionRecord) {
 	m.put("receipt: altered", 201, m.altered(m.sealed(m.record, assurance.ReceiptType, m.receipt(signed, record, "failed"), 11), `"outcome":"failed"`, `"outcome":"fulfilled"`))
 	m.put("receipt: another kind", 201, signed)
@@ -244,7 +244,7 @@ func (m *maker) falseReceipts(signed seal.Envelope, record assurance.DecisionRec
 	m.put("receipt: another decision", 201, m.sealed(m.record, assurance.ReceiptType, foreign, 11))
 }
 
-// later is what the service says of a decision afterwards: whether it holds, and the
+// later adds the service's later answers about a decision: whether it still holds, and the
 // receipts of its execution.
 func (m *maker) later(prefix string, signed seal.Envelope, record assurance.DecisionRecord) {
 	m.put(prefix+": standing", 200, standing(signed, record, true, nil))
@@ -252,7 +252,7 @@ func (m *maker) later(prefix string, signed seal.Envelope, record assurance.Deci
 	m.receipts(prefix+": receipt", signed, record)
 }
 
-// review is a decision that needs a person, and what persons say.
+// review adds a decision that requires approval, and the possible approvals.
 func (m *maker) review() {
 	record := m.decision("asd_01JD3Z8W5T0000000000000002", orgID, "risky tool", "order-1", m.now)
 	signed := m.decided(record)
@@ -274,7 +274,7 @@ func (m *maker) review() {
 	m.put("approval: another decision", 200, m.sealed(m.record, assurance.ApprovalType, foreign, 12))
 }
 
-// payment is what the service says of the payment, and to its report.
+// payment adds the service's answers about payments and to the reports on them.
 func (m *maker) payment() {
 	record := m.decision("asd_01JD3Z8W5T0000000000000003", orgID, "payment", "order-1", m.now)
 	signed := m.decided(record)
@@ -284,7 +284,8 @@ func (m *maker) payment() {
 	m.put("payment: deny", 201, m.decided(dear))
 }
 
-// answers.json is made of the real rules and signatures. The keys are known to everybody.
+// TestAnswersAreThoseOfTheService generates answers.json with the real rules and with public test
+// keys, and compares it with the file.
 func TestAnswersAreThoseOfTheService(t *testing.T) {
 	file, _, err := conformance.Load()
 	if err != nil && !*update {

@@ -10,7 +10,8 @@ import (
 	"github.com/countersign/countersign/api/clients/conformance"
 )
 
-// A case that names what does not exist would hold nothing.
+// TestCasesAreWellFormed checks that cases name only existing answers, because otherwise a case
+// would test nothing.
 func TestCasesAreWellFormed(t *testing.T) {
 	file, answers, err := conformance.Load()
 	if err != nil {
@@ -49,7 +50,7 @@ func TestCasesAreWellFormed(t *testing.T) {
 				t.Errorf("%s: %s has an answer that is none", c.Name, e.Request)
 			}
 		}
-		// A function that ran under a decision has a receipt, also if it failed.
+		// A function that ran under a decision must have a receipt, even if it failed.
 		if ran := c.Must.Ran > 0; slices.Contains([]string{"decide", "approved", "pay"}, c.Do) && ran != (receipt > 0) {
 			t.Errorf("%s: it runs %d times, and the receipt is sent %d times", c.Name, c.Must.Ran, receipt)
 		}

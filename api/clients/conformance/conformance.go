@@ -1,23 +1,23 @@
-// Package conformance plays the one description of how a client of the service must
-// behave. cases.json holds the cases: what a program does with the client, what the
-// other side answers to each request, in order, and what must come of it. answers.json
-// holds the signed records that the cases name; a test makes it.
+// Package conformance plays the specification of the clients' behaviour. cases.json contains the
+// cases: what a program does with the client, the answers to its requests in order, and the
+// expected outcome. answers.json contains the signed records that the cases name; a test generates
+// it.
 //
-// The clients in Go, TypeScript and Python each have a small driver that does what a
-// case says. All of them run against this server, which also judges, so that nothing is
-// judged three times:
+// The clients in Go, TypeScript and Python each have a small driver that runs a case. All of them
+// run against this server, which also checks the outcome, so that the checks are written only
+// once:
 //
 //	POST /start {"case": "gate: low runs"}            {"session": "7"}
 //	ANY  /7/countersign.example/api/...               the next answer of the case
 //	POST /end/7 {"ran": 1, "error": "", ...}          {"problems": []}
 //
-// A driver sends each request of its client, whose address is https://HOST/PATH, to
-// /SESSION/HOST/PATH of this server.
+// A driver sends each request of its client for https://HOST/PATH to /SESSION/HOST/PATH of this
+// server.
 package conformance
 
 import (
 	"bytes"
-	_ "embed" // the two files
+	_ "embed" // for the two JSON files
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -38,75 +38,76 @@ var casesText []byte
 //go:embed answers.json
 var answersText []byte
 
-// File is cases.json.
+// File is the content of cases.json.
 type File struct {
 	About   string                     `json:"about"`
-	Now     string                     `json:"now"`     // the clock of the client when a case begins
-	OrgID   string                     `json:"orgId"`   // the organization of the client
+	Now     string                     `json:"now"`     // time of the client's clock when a case starts
+	OrgID   string                     `json:"orgId"`   // organization of the client
 	Intents map[string]json.RawMessage `json:"intents"` // by name
 	Actions map[string]json.RawMessage `json:"actions"` // by name
-	Offers  map[string]json.RawMessage `json:"offers"`  // what sellers answer with 402, by name
+	Offers  map[string]json.RawMessage `json:"offers"`  // seller's 402 answers, by name
 	Cases   []Case                     `json:"cases"`
-	Keys    json.RawMessage            `json:"keys"` // the trusted keys, from answers.json
+	Keys    json.RawMessage            `json:"keys"` // trusted keys, from answers.json
 }
 
-// Case is one thing that a program does with a client.
+// Case is one use of a client by a program.
 type Case struct {
 	Name string `json:"name"`
-	// Do is gate, require, decide, approved (decide, wait for a person, execute) or pay.
+	// Do is gate, require, decide, approved (decide, wait for approval, execute) or pay.
 	Do string `json:"do"`
 
-	Action string `json:"action,omitempty"` // name of an action; default: command
-	Intent string `json:"intent,omitempty"` // name of an intent; default: tool
-	Key    string `json:"key,omitempty"`    // idempotency key; default: order-1; "none": the client makes one
+	Action string `json:"action,omitempty"` // name of an action; empty means "command"
+	Intent string `json:"intent,omitempty"` // name of an intent; empty means "tool"
+	Key    string `json:"key,omitempty"`    // idempotency key; empty means "order-1", and "none" means that the client generates one
 
-	URL     string `json:"url,omitempty"`     // another address than https://countersign.example
-	Medium  string `json:"medium,omitempty"`  // "run": the client is made with it
-	Keys    string `json:"keys,omitempty"`    // "none": the client is made without keys
-	OrgID   string `json:"orgId,omitempty"`   // another organization than that of the file
-	Now     string `json:"now,omitempty"`     // another time than that of the file
-	Timeout int    `json:"timeout,omitempty"` // of one attempt, in milliseconds
-	Wait    int    `json:"wait,omitempty"`    // how long approved waits, in milliseconds
-	Fn      string `json:"fn,omitempty"`      // "throws": the guarded function fails
-	Signer  string `json:"signer,omitempty"`  // of pay: honest, otherOffer, otherRecipient, otherAmount, unreadable
-	Again   string `json:"again,omitempty"`   // execute: one decision twice; decide: decide and execute twice; atOnce: one decision twice in parallel
+	URL     string `json:"url,omitempty"`     // base URL; empty means https://countersign.example
+	Medium  string `json:"medium,omitempty"`  // "run" sets this option of the client
+	Keys    string `json:"keys,omitempty"`    // "none" means that the client has no keys
+	OrgID   string `json:"orgId,omitempty"`   // organization of the client, if it differs from the file's
+	Now     string `json:"now,omitempty"`     // time, if it differs from the file's
+	Timeout int    `json:"timeout,omitempty"` // time-out of one attempt in milliseconds
+	Wait    int    `json:"wait,omitempty"`    // time to wait for approval in milliseconds
+	Fn      string `json:"fn,omitempty"`      // "throws" means that the guarded function fails
+	Signer  string `json:"signer,omitempty"`  // signer for pay: honest, otherOffer, otherRecipient, otherAmount, unreadable
+	Again   string `json:"again,omitempty"`   // execute: execute one decision twice; decide: decide and execute twice; atOnce: execute one decision twice in parallel
 
 	Exchange []Exchange `json:"exchange"`
 	Must     Must       `json:"must"`
 }
 
-// Exchange is one request that must come next, and what it is answered.
+// Exchange is one expected request, with its answer.
 type Exchange struct {
-	Request string          `json:"request"`         // "POST /api/assurance/decisions", or with a host
-	Sends   json.RawMessage `json:"sends,omitempty"` // members that the body must have
+	Request string          `json:"request"`         // such as "POST /api/assurance/decisions"; other hosts are named
+	Sends   json.RawMessage `json:"sends,omitempty"` // members that the body must contain
 	Answer  json.RawMessage `json:"answer,omitempty"`
-	// Fault is silence (no answer), cut (the connection ends), half (half of the answer),
-	// stall (half of it, and then nothing) or trickle (white space for long, and then the answer).
+	// Fault is silence (no answer), cut (the connection ends), half (half of the answer), stall
+	// (half of the answer, and then nothing) or trickle (white space for a long time, and then the
+	// answer).
 	Fault string `json:"fault,omitempty"`
-	Times int    `json:"times,omitempty"` // default: once
+	Times int    `json:"times,omitempty"` // number of repetitions; 0 means 1
 }
 
-// Answer is what a request is answered with.
+// Answer is the answer to a request.
 type Answer struct {
 	Status  int               `json:"status"`
 	Headers map[string]string `json:"headers,omitempty"`
-	Body    json.RawMessage   `json:"body,omitempty"` // a JSON text, or a string for what is none
+	Body    json.RawMessage   `json:"body,omitempty"` // JSON; a string means a body that is not JSON
 	Offer   string            `json:"offer,omitempty"`
 }
 
-// Must is what must come of a case.
+// Must is the expected outcome of a case.
 type Must struct {
-	Ran   int    `json:"ran"`             // how often the guarded function ran
-	Error string `json:"error,omitempty"` // code of the error; "fn": the function's own
-	Says  string `json:"says,omitempty"`  // the error's message has this in it
-	// Result: the error carries the result of the function.
+	Ran   int    `json:"ran"`             // number of calls of the guarded function
+	Error string `json:"error,omitempty"` // code of the error; "fn" means the function's own error
+	Says  string `json:"says,omitempty"`  // text that the error's message must contain
+	// Result means that the error contains the result of the function.
 	Result     bool   `json:"result,omitempty"`
 	UpgradeURL string `json:"upgradeUrl,omitempty"`
-	Status     int    `json:"status,omitempty"` // HTTP status that the error carries; 0: not compared
-	Waits      []int  `json:"waits,omitempty"`  // milliseconds, in order
+	Status     int    `json:"status,omitempty"` // HTTP status of the error; 0 means not compared
+	Waits      []int  `json:"waits,omitempty"`  // waits in milliseconds, in order
 }
 
-// Outcome is what a driver saw.
+// Outcome is the outcome that a driver observed.
 type Outcome struct {
 	Ran        int    `json:"ran"`
 	Error      string `json:"error"`
@@ -115,10 +116,10 @@ type Outcome struct {
 	UpgradeURL string `json:"upgradeUrl"`
 	Status     int    `json:"status"`
 	Waits      []int  `json:"waits"`
-	Unchanged  bool   `json:"unchanged"` // what the function was given is what was decided about
+	Unchanged  bool   `json:"unchanged"` // the function's argument equals the decided intent
 }
 
-// Load reads the two files.
+// Load reads cases.json and answers.json.
 func Load() (File, map[string]Answer, error) {
 	var f File
 	var signed struct {
@@ -141,32 +142,32 @@ func decode(text []byte, into any) error {
 	return d.Decode(into)
 }
 
-// Server plays cases, any number of them at once.
+// Server plays cases. Several can run at once.
 type Server struct {
 	file    File
 	answers map[string]Answer
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // protects the fields below
 	last    int
 	running map[string]*session
 }
 
-// session is one case that is being played.
+// session is one running case.
 type session struct {
 	name     string
 	do       string
-	exchange []Exchange // what is still to come
+	exchange []Exchange // exchanges that are still expected
 	must     Must
-	before   string // the request before, with its body and its key
+	before   string // previous request, with its body and its key
 	problems []string
 }
 
-// NewServer makes a server of the two files.
+// NewServer returns a server that plays the cases in the two files.
 func NewServer() (*Server, error) {
 	file, answers, err := Load()
 	return &Server{file: file, answers: answers, running: map[string]*session{}}, err
 }
 
-// ServeHTTP starts a case, plays it, or ends it.
+// ServeHTTP starts a case, answers a request of a case, or ends a case.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	first, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	switch first {
@@ -183,7 +184,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func reply(w http.ResponseWriter, value any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(value) // the driver is gone if this fails
+	_ = json.NewEncoder(w).Encode(value) // if this fails, the driver has disconnected
 }
 
 func (s *Server) start(w http.ResponseWriter, r *http.Request) {
@@ -215,7 +216,7 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, "there is no such case", http.StatusNotFound)
 }
 
-// play answers a request of a client with the next answer of its case.
+// play answers a client's request with the next answer of its case.
 func (s *Server) play(w http.ResponseWriter, r *http.Request, id, rest string) {
 	body, _ := io.ReadAll(r.Body)
 	host, path, _ := strings.Cut(rest, "/")
@@ -255,9 +256,9 @@ func (s *Server) play(w http.ResponseWriter, r *http.Request, id, rest string) {
 		for range 300 {
 			_, _ = w.Write([]byte(" "))
 			_ = http.NewResponseController(w).Flush()
-			time.Sleep(10 * time.Millisecond) // it is a slow server
+			time.Sleep(10 * time.Millisecond) // simulates a slow server
 		}
-		_, _ = w.Write(text) // for a client that is still there
+		_, _ = w.Write(text) // the client may have disconnected
 	default:
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(answer.Status)
@@ -265,14 +266,14 @@ func (s *Server) play(w http.ResponseWriter, r *http.Request, id, rest string) {
 	}
 }
 
-// answerOf resolves the name of an answer.
+// answerOf returns the answer of an exchange, which may be a name, and its body.
 func (s *Server) answerOf(e Exchange) (Answer, []byte) {
 	var answer Answer
 	var name string
 	if json.Unmarshal(e.Answer, &name) == nil && name != "" {
 		answer = s.answers[name]
 	} else if len(e.Answer) > 0 {
-		_ = json.Unmarshal(e.Answer, &answer) // TestCasesAreWellFormed has read it
+		_ = json.Unmarshal(e.Answer, &answer) // no error: TestCasesAreWellFormed has parsed it
 	}
 	text := []byte(answer.Body)
 	var raw string
@@ -288,7 +289,7 @@ func (s *Server) answerOf(e Exchange) (Answer, []byte) {
 	return answer, text
 }
 
-// next takes the next exchange of a case, if the request is the one that must come.
+// next returns the next exchange of a case, if the request is the expected one.
 func (s *Server) next(id, line string, r *http.Request, body []byte) (Exchange, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -310,8 +311,8 @@ func (p *session) problem(format string, args ...any) {
 	p.problems = append(p.problems, fmt.Sprintf(format, args...))
 }
 
-// look checks that a request has what every request must have, and the members that the
-// case names.
+// look checks that the request has everything that every request must have, and the members that
+// the case requires.
 func (p *session) look(e Exchange, line string, r *http.Request, body []byte) {
 	key := r.Header.Get("Idempotency-Key")
 	ours := strings.Contains(line, " /api/")
@@ -328,12 +329,12 @@ func (p *session) look(e Exchange, line string, r *http.Request, body []byte) {
 	}
 	signature := r.Header.Get("PAYMENT-SIGNATURE")
 	same := line + "\n" + key + "\n" + signature + "\n" + string(body)
-	unsigned := line + "\n\n\n" // a seller is asked without a payment before it is asked with one
+	unsigned := line + "\n\n\n" // a seller is first asked without a payment
 	if strings.HasPrefix(p.before, line+"\n") && p.before != same && (ours || !strings.HasPrefix(p.before, unsigned)) {
 		p.problem("%s was sent again with another body, key or payment", line)
 	}
 	if p.before = same; p.do == "approved" || line[:3] == "GET" && ours {
-		p.before = "" // asked again on purpose
+		p.before = "" // the case repeats the decision on purpose
 	}
 	if len(e.Sends) == 0 {
 		return
@@ -343,7 +344,7 @@ func (p *session) look(e Exchange, line string, r *http.Request, body []byte) {
 		p.problem("sends: %v", err)
 		return
 	}
-	_ = json.Unmarshal(body, &got) // what is no object has none of the members
+	_ = json.Unmarshal(body, &got) // a body that is not an object has none of the members
 	if signature != "" {
 		text, _ := base64.StdEncoding.DecodeString(signature)
 		_ = json.Unmarshal(text, &got)
@@ -356,7 +357,7 @@ func (p *session) look(e Exchange, line string, r *http.Request, body []byte) {
 	}
 }
 
-// read reads a request as the service does.
+// read parses a request like the service.
 func read(line string, body []byte) error {
 	var err error
 	switch line {
@@ -370,7 +371,7 @@ func read(line string, body []byte) error {
 	return err
 }
 
-// end judges what came of a case.
+// end checks the outcome of a case.
 func (s *Server) end(w http.ResponseWriter, r *http.Request, id string) {
 	var got Outcome
 	if err := json.NewDecoder(r.Body).Decode(&got); err != nil {
@@ -417,7 +418,7 @@ func (p *session) judge(got Outcome) {
 	}
 	for _, e := range p.exchange {
 		if e.Fault == "silence" || e.Fault == "stall" || e.Fault == "trickle" {
-			continue // on a busy machine an attempt may be over before it is sent
+			continue // on a busy machine, an attempt may time out before its request is sent
 		}
 		p.problem("this request never came: %s", e.Request)
 	}

@@ -11,8 +11,9 @@ import (
 	"github.com/countersign/countersign/api/clients/conformance"
 )
 
-// The engine gives the same bytes here and as WebAssembly in Node. COUNTERSIGN_TYPESCRIPT
-// is the folder of the compiled TypeScript package with the module (.ci/clients/run).
+// TestVerdictsAreTheSameAsWebAssembly checks that the engine gives the same bytes here and as
+// WebAssembly in Node. COUNTERSIGN_TYPESCRIPT is the folder of the compiled TypeScript package
+// with the module (.ci/clients/run).
 func TestVerdictsAreTheSameAsWebAssembly(t *testing.T) {
 	compiled := os.Getenv("COUNTERSIGN_TYPESCRIPT")
 	if compiled == "" {

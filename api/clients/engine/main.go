@@ -1,9 +1,8 @@
 //go:build wasip1
 
-// Command engine is the gate's engine as a WebAssembly module, for programs that judge
-// actions in their own process. It is a reactor: the host calls take(length), writes a
-// request to the address that it returns, and calls judge, which returns where the answer
-// is.
+// Command engine is the gate's engine as a WebAssembly module, for programs that evaluate actions
+// in their own process. It is a WASI reactor. The host calls take(length), writes a request to the
+// returned address, and calls judge, which returns the address of the answer.
 package main
 
 import (
@@ -14,15 +13,15 @@ import (
 
 var (
 	request []byte
-	answer  []byte // kept until the next judge, while the host reads it
+	answer  []byte // kept until the next judge, because the host reads it
 )
 
-// refused is the bit of judge's result that says that the answer is the text of a refusal.
+// refused is the bit of judge's result that marks the answer as the text of a refusal.
 const refused = 1 << 31
 
 //go:wasmexport take
 func take(length int32) uint32 {
-	request = make([]byte, length+1) // never empty, so that it has an address
+	request = make([]byte, length+1) // one byte longer, so that it always has an address
 	request = request[:length]
 	return uint32(uintptr(unsafe.Pointer(unsafe.SliceData(request))))
 }

@@ -1,8 +1,7 @@
-// Package recompute computes verdicts again from recorded input. A signed record names its
-// input by a SHA-256: a receipt of the gate its request, a decision its policy and the
-// assertion of the caller. The package searches for the input in the given documents by that
-// hash, evaluates it, and compares the result with what the record says. It makes no network
-// calls and checks no signature.
+// Package recompute computes recorded verdicts again. A signed record names its input by SHA-256:
+// the request of a gate receipt, or the policy and the caller's assertion of a decision. The
+// package searches for this input in the given documents, evaluates it, and compares the result
+// with the record. It makes no network calls and verifies no signatures.
 package recompute
 
 import (
@@ -23,26 +22,26 @@ import (
 	"github.com/countersign/countersign/policy/reviewtriage"
 )
 
-// The results of a computation.
+// Results of a computation.
 const (
-	Same      = "same"      // the verdict is the recorded one
-	Different = "different" // it is another one
+	Same      = "same"      // the verdict equals the recorded one
+	Different = "different" // the verdict differs from the recorded one
 	Unknown   = "unknown"   // the input or the engine is missing
 )
 
 // Result is the result for one signed record.
 type Result struct {
 	Document int    `json:"document"` // index of the document
-	Path     string `json:"path"`     // JSON pointer of the record's envelope in it, as if JSON lines were an array
+	Path     string `json:"path"`     // JSON pointer of the record's envelope in the document; JSON lines count as an array
 	Result   string `json:"result"`
-	Says     string `json:"says"` // in words
+	Says     string `json:"says"` // explanation in words
 }
 
-// gate are the services whose verdicts are computed again.
+// gate lists the services whose verdicts can be computed again.
 var gate = []policy.Service{actionrisk.Quick, actionsafety.Run, actionrisk.Score, reviewtriage.Service}
 
-// Verdicts computes the verdict of every signed decision and gate receipt in the documents.
-// A document is one JSON text, or JSON lines.
+// Verdicts computes the verdict of every signed decision and gate receipt in the documents. A
+// document is one JSON text, or JSON lines.
 func Verdicts(documents ...[]byte) ([]Result, error) {
 	s := search{found: map[string]jsontext.Value{}}
 	for i, document := range documents {
@@ -71,8 +70,8 @@ func Verdicts(documents ...[]byte) ([]Result, error) {
 	return results, nil
 }
 
-// canonicalLines splits JSON lines and returns the canonical form of each. A document with a
-// line that is not a JSON text is one text.
+// canonicalLines returns the canonical form of each JSON line. A document with a line that is not
+// JSON counts as one text.
 func canonicalLines(document []byte) (lines [][]byte, err error) {
 	for line := range bytes.Lines(document) {
 		if line = bytes.TrimSpace(line); len(line) == 0 {
@@ -88,22 +87,22 @@ func canonicalLines(document []byte) (lines [][]byte, err error) {
 	return lines, nil
 }
 
-// search has what the documents contain.
+// search holds the parsed content of the documents.
 type search struct {
-	document int                       // index of the one that is read
-	found    map[string]jsontext.Value // every object, by its SHA-256
-	records  []placed                  // of signed envelopes
+	document int                       // index of the document that is being read
+	found    map[string]jsontext.Value // every object in the documents, by SHA-256
+	records  []placed                  // records of signed envelopes
 }
 
-// placed is a record and where its envelope is.
+// placed is a record with the position of its envelope.
 type placed struct {
 	document int
 	path     string
 	value    jsontext.Value
 }
 
-// walk remembers every object in a canonical value. A command also counts as the request that
-// has nothing else, because the answer of the workflow repeats the command alone.
+// walk stores every object in a canonical value. For a command it also stores the request with
+// only this command, because the answer of the workflow repeats the command but not the request.
 func (s *search) walk(path string, value jsontext.Value) error {
 	switch value.Kind() {
 	case '[':
@@ -138,14 +137,14 @@ func (s *search) walk(path string, value jsontext.Value) error {
 	return nil
 }
 
-// again computes the verdict of a record. The result is empty for a record without a verdict,
-// such as an approval.
+// again computes the verdict of a record. The result is empty for a record without a verdict, such
+// as an approval.
 func (s *search) again(record jsontext.Value) (result, says string) {
 	var kind struct {
 		Schema  string `json:"schema"`
 		Version string `json:"receiptVersion"`
 	}
-	_ = json.Unmarshal(record, &kind) // a record of another form has neither member
+	_ = json.Unmarshal(record, &kind) // other records have neither member
 	switch {
 	case kind.Schema == assurance.DecisionSchema:
 		return s.decision(record)
@@ -155,8 +154,7 @@ func (s *search) again(record jsontext.Value) (result, says string) {
 	return "", ""
 }
 
-// receipt evaluates the request of a gate receipt again, and compares the SHA-256 of the whole
-// answer.
+// receipt evaluates the request of a gate receipt again, and compares the SHA-256 of the answer.
 func (s *search) receipt(record jsontext.Value) (result, says string) {
 	var r struct {
 		Service    string `json:"service"`
@@ -188,7 +186,7 @@ func (s *search) receipt(record jsontext.Value) (result, says string) {
 	return Different, "verdict recomputed from the recorded input: another one"
 }
 
-// decision evaluates a decision again from its intent, its policy and the caller's assertion.
+// decision evaluates a decision again, from its intent, its policy and the caller's assertion.
 func (s *search) decision(record jsontext.Value) (result, says string) {
 	recorded, err := assurance.ReadDecision(record)
 	if err != nil {
@@ -220,7 +218,7 @@ func (s *search) decision(record jsontext.Value) (result, says string) {
 	return Different, "verdict recomputed from the recorded input: another one"
 }
 
-// policy returns the policy with a hash, or says that it is missing.
+// policy returns the policy with this hash, or a text that says that it is missing.
 func (s *search) policy(what, hash string) (p assurance.StoredPolicy, missing string) {
 	text, has := s.found[hash]
 	if has {
@@ -232,8 +230,8 @@ func (s *search) policy(what, hash string) (p assurance.StoredPolicy, missing st
 	return p, "the " + what + " is not among the documents: add the policy whose SHA-256 is " + strings.ToValidUTF8(hash[:min(12, len(hash))], "") + "…"
 }
 
-// sameDecision compares verdict, findings and hashes with those of the record. The finding
-// about the clock depends on the time of the decision, so it is taken from the record.
+// sameDecision compares verdict, findings and hashes with the record. The finding about the clock
+// depends on the time of the decision, so it is taken from the record.
 func sameDecision(record jsontext.Value, recorded assurance.DecisionRecord, e assurance.Evaluation) (bool, error) {
 	subject, err := canon.Members(record)
 	if err != nil {

@@ -22,7 +22,7 @@ const (
 	another = "verdict recomputed from the recorded input: another one"
 )
 
-// envelope signs nothing: the package checks no signature.
+// envelope returns an envelope without signatures, because the package verifies none.
 func envelope(t *testing.T, record any) string {
 	t.Helper()
 	text, err := canon.Marshal(map[string]any{"record": record, "integrity": map[string]any{}})
@@ -32,7 +32,7 @@ func envelope(t *testing.T, record any) string {
 	return string(text)
 }
 
-// receipt is the envelope of a receipt of a gate service, and the service's answer.
+// receipt returns the envelope of a gate service's receipt, and the service's answer.
 func receipt(t *testing.T, service policy.Service, request, rules string) (signed, answer string) {
 	t.Helper()
 	a, err := service.Evaluate([]byte(request))
@@ -89,7 +89,7 @@ func TestVerdictsOfReceiptsAreRecomputed(t *testing.T) {
 	}
 }
 
-// TestEveryLabelledActionIsTheSame holds that every receipt of the labelled corpus is recomputed.
+// TestEveryLabelledActionIsTheSame checks that every receipt of the labelled corpus is recomputed.
 func TestEveryLabelledActionIsTheSame(t *testing.T) {
 	text, err := os.ReadFile("../../../policy/actionrisk/testdata/levels.jsonl")
 	if err != nil {

@@ -1,9 +1,9 @@
 //go:build wasip1
 
-// Command verifier is the WebAssembly module of the page /verify: the gate's engine and the
-// assurance policy, which compute recorded verdicts again, and the verifier of exports. It is
-// a reactor like api/clients/engine: the host calls take(length), writes a JSON text to the
-// address that it returns, and calls one of the functions, which returns where the answer is.
+// Command verifier is the WebAssembly module of the page /verify. It contains the gate's engine
+// and the assurance policy, which compute recorded verdicts again, and the verifier of exports. It
+// is a WASI reactor like api/clients/engine: the host calls take(length), writes a JSON text to
+// the returned address, and calls one of the functions, which returns the address of the answer.
 package main
 
 import (
@@ -20,15 +20,15 @@ import (
 
 var (
 	given  []byte
-	answer []byte // kept until the next call, while the host reads it
+	answer []byte // kept until the next call, because the host reads it
 )
 
-// refused is the bit of a result that says that the answer is the text of an error.
+// refused is the bit of a result that marks the answer as the text of an error.
 const refused = 1 << 31
 
 //go:wasmexport take
 func take(length int32) uint32 {
-	given = make([]byte, length+1) // never empty, so that it has an address
+	given = make([]byte, length+1) // one byte longer, so that it always has an address
 	given = given[:length]
 	return uint32(uintptr(unsafe.Pointer(unsafe.SliceData(given))))
 }
@@ -41,8 +41,8 @@ func judge() uint64 {
 	return say(verdict.Body, err)
 }
 
-// verdicts computes the verdicts in documents again. It is given an array of their texts, and
-// answers with an array of recompute.Result.
+// verdicts computes the verdicts in documents again. The argument is an array of their texts, and
+// the answer an array of recompute.Result.
 //
 //go:wasmexport verdicts
 func verdicts() uint64 {
@@ -61,15 +61,15 @@ func verdicts() uint64 {
 	return say(json.Marshal(results))
 }
 
-// exported verifies an export. It is given a line of JSON with the keys and the pin, then the
-// archive, and answers with a verification.
+// exported verifies an export. The argument is a line of JSON with the keys and the pin, followed
+// by the archive. The answer is a verification.
 //
 //go:wasmexport exported
 func exported() uint64 {
 	line, archive, _ := bytes.Cut(given, []byte("\n"))
 	var trust struct {
 		Keys string `json:"keys"` // a JSON Web Key Set
-		Pin  string `json:"pin"`  // a checkpoint that was kept; empty: none
+		Pin  string `json:"pin"`  // a checkpoint that the user kept; empty means none
 	}
 	if err := json.Unmarshal(line, &trust); err != nil {
 		return say(nil, err)
@@ -94,7 +94,7 @@ func exported() uint64 {
 	return say(json.Marshal(verification{result, bundle.Unprovable}))
 }
 
-// verification is the result, with the list of what no verification can prove.
+// verification is the result, with a list of what no verification can prove.
 type verification struct {
 	bundle.Result
 	Unprovable []string `json:"unprovable"`

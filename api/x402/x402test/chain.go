@@ -27,7 +27,7 @@ var (
 	transfer              = x402.Keccak([]byte("Transfer(address,address,uint256)"))
 )
 
-// maxRange is how many blocks public nodes search for logs in one request.
+// maxRange is the largest number of blocks that public nodes search for logs in one request.
 const maxRange = 2_000
 
 // blockTime is the time between two blocks.
@@ -40,12 +40,12 @@ type Log struct {
 	Data    []byte
 }
 
-// Used returns the event by which a token says that an authorization was spent.
+// Used returns the event that a token emits when an authorization is used.
 func Used(token, payer x402.Address, nonce x402.Hash) Log {
 	return Log{token, []x402.Hash{authorizationUsed, word(payer), nonce}, nil}
 }
 
-// Canceled returns the event by which a token says that an authorization was canceled.
+// Canceled returns the event that a token emits when an authorization is canceled.
 func Canceled(token, payer x402.Address, nonce x402.Hash) Log {
 	return Log{token, []x402.Hash{authorizationCanceled, word(payer), nonce}, nil}
 }
@@ -71,7 +71,7 @@ type transaction struct {
 type Chain struct {
 	URL string
 
-	mu           sync.Mutex // guards all fields below
+	mu           sync.Mutex // protects the fields below
 	chainID      int64
 	genesis      time.Time
 	head         int64
@@ -80,14 +80,14 @@ type Chain struct {
 	hidden       bool
 	confused     bool
 	transactions []transaction
-	spent        map[string]bool // token, payer, nonce: used or canceled
+	spent        map[string]bool // keys of authorizations (token, payer, nonce) that were used or canceled
 	transfers    int
 	calls        map[string]int
-	owners       map[x402.Address]x402.Address // of contracts that are wallets
+	owners       map[x402.Address]x402.Address // owners of wallets that are contracts
 }
 
-// NewChain starts a chain with the id of Base Sepolia. Its head has the time of the clock now. It
-// ends with the test.
+// NewChain starts a chain with the id of Base Sepolia. The time of its head is the current time of
+// the clock. The chain stops at the end of the test.
 func NewChain(t testing.TB, clock func() time.Time) *Chain {
 	c, end := StartChain(clock)
 	t.Cleanup(end)
@@ -103,13 +103,14 @@ func StartChain(clock func() time.Time) (c *Chain, end func()) {
 	return c, server.Close
 }
 
-// SetID changes the id of the chain.
+// Deploy makes the address of a wallet a contract. Its owner's key signs for it.
 func (c *Chain) SetID(id int64) { c.do(func() { c.chainID = id }) }
 
 // Deploy makes an address a wallet with code. The key of its owner signs for it.
 func (c *Chain) Deploy(wallet, owner x402.Address) { c.do(func() { c.owners[wallet] = owner }) }
 
-// owner returns the address whose key signs for a contract.
+// owner returns the address whose key signs for a contract. contract is false for an account
+// without code.
 func (c *Chain) owner(payer string) (owner x402.Address, contract bool) {
 	c.do(func() { owner, contract = c.owners[address(payer)] })
 	return owner, contract
@@ -127,22 +128,22 @@ func (c *Chain) code(q request) (any, error) {
 	return "0x", nil
 }
 
-// Advance mines empty blocks until the head is as late as t.
+// Advance mines empty blocks until the time of the head is t.
 func (c *Chain) Advance(t time.Time) {
 	c.do(func() { c.head = max(c.head, int64(t.Sub(c.genesis)/blockTime)) })
 }
 
-// Lag makes the node answer as if it did not have the last blocks yet.
+// Lag makes the node answer as if it did not know the newest blocks.
 func (c *Chain) Lag(blocks int64) { c.do(func() { c.lag = blocks }) }
 
-// Down makes the node answer 503, or answer again.
+// Down makes the node answer 503. Down(false) ends that.
 func (c *Chain) Down(down bool) { c.do(func() { c.down = down }) }
 
-// HideLogs makes the node find no logs, like a node that has not indexed them yet.
+// HideLogs makes the node find no logs, like a node that has not indexed them.
 func (c *Chain) HideLogs(hidden bool) { c.do(func() { c.hidden = hidden }) }
 
-// Confuse makes the node contradict itself, as after a reorganization of the chain: it also finds
-// the logs of transactions that failed, and receipts name a later block than the logs.
+// Confuse makes the node contradict itself, as after a reorganization of the chain: it also
+// returns logs of failed transactions, and its receipts name a later block than the logs.
 func (c *Chain) Confuse(confused bool) { c.do(func() { c.confused = confused }) }
 
 // Head returns the number of the last block.
@@ -152,22 +153,22 @@ func (c *Chain) Head() int64 {
 	return n
 }
 
-// Transfers returns how many payments were settled on the chain.
+// Transfers returns the number of payments that were settled on the chain.
 func (c *Chain) Transfers() int {
 	var n int
 	c.do(func() { n = c.transfers })
 	return n
 }
 
-// Calls returns how often a JSON-RPC method was called.
+// Calls returns the number of calls of a JSON-RPC method.
 func (c *Chain) Calls(method string) int {
 	var n int
 	c.do(func() { n = c.calls[method] })
 	return n
 }
 
-// Settle spends an authorization, to any payee, in a block of its own. It fails if the nonce was
-// used or canceled.
+// Settle mines a block that uses an authorization, for any payee. It fails if the nonce was used
+// or canceled.
 func (c *Chain) Settle(token x402.Address, a x402.Authorization) (x402.Hash, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -178,14 +179,15 @@ func (c *Chain) Settle(token x402.Address, a x402.Authorization) (x402.Hash, err
 	return c.mine(1, Used(token, a.From, a.Nonce), Transferred(token, a.From, a.To, a.Value)), nil
 }
 
-// Mine adds a block with one transaction. The authorizations that its logs use or cancel are spent.
+// Mine mines a block with one transaction that has these logs. The authorizations in the logs
+// count as used or canceled.
 func (c *Chain) Mine(logs ...Log) x402.Hash {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.mine(1, logs...)
 }
 
-// MineReverted adds a block with a transaction that failed, so its logs have no effect.
+// MineReverted mines a block with a failed transaction, whose logs have no effect.
 func (c *Chain) MineReverted(logs ...Log) x402.Hash {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -265,7 +267,7 @@ func (c *Chain) answer(q request) (any, error) {
 	return nil, fmt.Errorf("the method %s does not exist", q.Method)
 }
 
-// seen returns the head as the node reports it.
+// seen returns the number of the head as the node reports it.
 func (c *Chain) seen() int64 { return c.head - c.lag }
 
 func (c *Chain) number(tag string) int64 {
@@ -317,8 +319,8 @@ func (c *Chain) logs(q request) (any, error) {
 	return found, nil
 }
 
-// matches compares topics with a filter, in which each position is a text, a list of texts, or
-// null.
+// matches compares topics with a filter. Each position of the filter is a text, a list of texts,
+// or null.
 func matches(topics []x402.Hash, filter []any) bool {
 	for i, want := range filter {
 		if i >= len(topics) {
@@ -373,9 +375,8 @@ func (c *Chain) receipt(q request) (any, error) {
 	return nil, nil
 }
 
-// authorizationState answers the one function that is called, by the state at a
-// block.
-// isValidSignature is ERC-1271 of a wallet: 65 bytes by its owner's key are valid.
+// isValidSignature answers this function of a wallet contract (ERC-1271): it accepts 65 bytes
+// signed by the owner's key.
 func (c *Chain) isValidSignature(to, data string, selector x402.Hash) (any, error) {
 	text, err := hex.DecodeString(strings.TrimPrefix(data, "0x"))
 	owner, contract := c.owners[address(to)]

@@ -18,23 +18,23 @@ import (
 	"github.com/countersign/countersign/commands/payments"
 )
 
-// Kinds of faults. Those that begin with SettleThen move the money first.
+// Kinds of faults. With those that begin with SettleThen, the money moves before the fault.
 const (
-	Delay          = "delay"            // answers correctly, but only after Release
-	Status         = "status"           // an empty answer with Fault.Status
-	HTML           = "html"             // an error page with status 502
-	Garbage        = "garbage"          // 200 and half of a JSON text
+	Delay          = "delay"            // gives the correct answer only after Release
+	Status         = "status"           // answers without a body, with Fault.Status
+	HTML           = "html"             // answers with an error page and status 502
+	Garbage        = "garbage"          // answers with 200 and half of a JSON text
 	Drop           = "drop"             // closes the connection without an answer
 	Hang           = "hang"             // never answers
-	Refuse         = "refuse"           // refuses with Fault.Reason, and Fault.Status or 200
-	SettleThenDrop = "settle-then-drop" // the answer is lost
-	SettleThenHang = "settle-then-hang" // the answer does not come
-	SettleThen500  = "settle-then-500"  // the answer is an error
-	Pending        = "pending"          // moves the money, and answers that it does not know yet, with the transaction
-	NotSupported   = "not-supported"    // for "supported": a list without our kind
+	Refuse         = "refuse"           // refuses with Fault.Reason, and with Fault.Status or 200
+	SettleThenDrop = "settle-then-drop" // the connection closes without an answer
+	SettleThenHang = "settle-then-hang" // the answer never comes
+	SettleThen500  = "settle-then-500"  // answers with status 500
+	Pending        = "pending"          // moves the money, but answers that the outcome is unknown, with the transaction
+	NotSupported   = "not-supported"    // for "supported": answers with a list without our kind
 )
 
-// Fault is what goes wrong with one request.
+// Fault describes how one request goes wrong.
 type Fault struct {
 	Kind   string
 	Status int
@@ -47,7 +47,7 @@ type Facilitator struct {
 
 	chain    *Chain
 	clock    func() time.Time
-	mu       sync.Mutex // guards all fields below
+	mu       sync.Mutex // protects the fields below
 	arrived  *sync.Cond
 	bearer   string
 	next     map[string][]Fault
@@ -55,12 +55,12 @@ type Facilitator struct {
 	counts   map[string]int
 	last     map[string]jsontext.Value
 	released chan struct{}
-	over     chan struct{} // closed when the facilitator ends
+	over     chan struct{} // closed when the facilitator stops
 	t        testing.TB    // nil outside of tests
 }
 
 // NewFacilitator starts a facilitator that works like a real one: it checks signature, window,
-// amount and nonce. It ends with the test.
+// amount and nonce. It stops at the end of the test.
 func NewFacilitator(t testing.TB, chain *Chain, clock func() time.Time) *Facilitator {
 	f, end := StartFacilitator(chain, clock)
 	f.t = t
@@ -68,8 +68,8 @@ func NewFacilitator(t testing.TB, chain *Chain, clock func() time.Time) *Facilit
 	return f
 }
 
-// StartFacilitator starts a facilitator for a program that is not a test; end stops it. Await works
-// only in tests.
+// StartFacilitator starts a facilitator for a program that is not a test; end stops it. Await
+// works only in tests.
 func StartFacilitator(chain *Chain, clock func() time.Time) (f *Facilitator, end func()) {
 	f = &Facilitator{
 		chain: chain, clock: clock, next: map[string][]Fault{}, always: map[string]Fault{}, counts: map[string]int{},
@@ -84,13 +84,13 @@ func StartFacilitator(chain *Chain, clock func() time.Time) (f *Facilitator, end
 	}
 }
 
-// Next makes the next requests to an endpoint ("verify", "settle", "supported") go wrong, in this
-// order. A Fault without Kind is none.
+// Next makes the next requests to an endpoint ("verify", "settle" or "supported") go wrong, in
+// this order. A Fault without a Kind is no fault.
 func (f *Facilitator) Next(endpoint string, faults ...Fault) {
 	f.do(func() { f.next[endpoint] = append(f.next[endpoint], faults...) })
 }
 
-// Always makes every request to an endpoint go wrong. Fault{} ends that.
+// Always makes every request to an endpoint go wrong. Always(endpoint, Fault{}) ends that.
 func (f *Facilitator) Always(endpoint string, fault Fault) {
 	f.do(func() { f.always[endpoint] = fault })
 }
@@ -98,7 +98,7 @@ func (f *Facilitator) Always(endpoint string, fault Fault) {
 // Require makes the facilitator answer 401 to requests without this bearer token.
 func (f *Facilitator) Require(bearer string) { f.do(func() { f.bearer = bearer }) }
 
-// Release lets all delayed requests go on.
+// Release lets all delayed requests continue.
 func (f *Facilitator) Release() {
 	f.do(func() {
 		close(f.released)
@@ -106,15 +106,15 @@ func (f *Facilitator) Release() {
 	})
 }
 
-// Calls returns how many requests an endpoint has had.
+// Calls returns the number of requests that an endpoint has received.
 func (f *Facilitator) Calls(endpoint string) int {
 	var n int
 	f.do(func() { n = f.counts[endpoint] })
 	return n
 }
 
-// Await waits until an endpoint has had a number of requests. If they do not come, the test fails
-// with a message instead of hanging. Only the test's own goroutine may call it.
+// Await waits until an endpoint has received a number of requests. If they do not come within a
+// minute, it fails the test. Only the test's own goroutine may call it.
 func (f *Facilitator) Await(endpoint string, calls int) {
 	f.t.Helper()
 	late := false
@@ -147,7 +147,7 @@ func (f *Facilitator) do(what func()) {
 	what()
 }
 
-// arrive returns what is to go wrong with a request.
+// arrive returns the fault for a request, and records the request.
 func (f *Facilitator) arrive(endpoint string, body []byte) (fault Fault, bearer string, released chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -181,7 +181,7 @@ func (f *Facilitator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			transaction = done.Transaction
 		}
 	}
-	f.count(endpoint) // after that a test that awaits the request finds the money moved
+	f.count(endpoint) // count the request only now: a test that waits for it must see that the money has moved
 	if !authorized {
 		write(w, http.StatusUnauthorized, map[string]any{"error": "unauthorized"})
 		return
@@ -219,7 +219,7 @@ func supported(network string) any {
 	return map[string]any{"kinds": []any{map[string]any{"x402Version": 1, "scheme": "exact", "network": "base-sepolia"}, kind}, "extensions": []any{}, "signers": map[string]any{}}
 }
 
-// faulty writes the wrong answer if the request is to go wrong.
+// faulty writes the wrong answer if there is a fault, and reports whether it did.
 func (f *Facilitator) faulty(w http.ResponseWriter, r *http.Request, endpoint string, fault Fault, transaction string) bool {
 	switch fault.Kind {
 	case "":
@@ -260,7 +260,7 @@ func refusal(endpoint, reason string) any {
 	return map[string]any{"success": false, "errorReason": reason, "transaction": "", "network": "eip155:84532"}
 }
 
-// judge reads and verifies a request as a facilitator does.
+// judge parses and verifies a request like a facilitator.
 func (f *Facilitator) judge(body []byte) (*x402.Payment, error) {
 	var q struct {
 		Payload      jsontext.Value    `json:"paymentPayload"`

@@ -1,6 +1,6 @@
-// Package x402test has the other parties of x402 for tests: buyers who sign, and a facilitator and
-// a chain that work like real ones and can be told to fail. It moves no money and does not use the
-// network outside of the machine.
+// Package x402test contains the other parties of x402 for tests: wallets that sign, and a
+// facilitator and a chain that work like real ones and can be made to fail. It moves no money and
+// uses no network outside of the machine.
 //
 //	wallet := x402test.NewWallet("payer")
 //	chain := x402test.NewChain(t, clock)
@@ -25,7 +25,7 @@ import (
 	"github.com/countersign/countersign/api/x402"
 )
 
-// Wallet is a buyer. Everybody who reads this knows its key.
+// Wallet is a buyer. Its key is public: it is derived from the label.
 type Wallet struct {
 	key     *secp256k1.PrivateKey
 	Address x402.Address
@@ -41,20 +41,20 @@ func NewWallet(label string) *Wallet {
 // Word returns keccak256("countersign:test:" + label): a key or a nonce.
 func Word(label string) x402.Hash { return x402.Keccak([]byte("countersign:test:" + label)) }
 
-// Order is a payment before it is signed. A test may falsify each member.
+// Order is a payment that is not signed yet. A test may change each member.
 type Order struct {
-	Wallet        *Wallet // the wallet that signs
+	Wallet        *Wallet // wallet that signs
 	Version       int
 	Accepted      x402.Requirements
-	Resource      string // empty: none is sent
+	Resource      string // empty if none is sent
 	Extensions    map[string]jsontext.Value
 	Domain        x402.Domain
 	Authorization x402.Authorization
-	Signature     []byte // nil: the payment is signed when it is written
+	Signature     []byte // nil means that Sign computes it
 }
 
-// Order accepts the first offer of a challenge, with the nonce Word(nonce), as the reference client
-// does: valid from ten minutes ago until the offer's time-out.
+// Order accepts the first offer of a challenge, with the nonce Word(nonce). Like the reference
+// client's payment, it is valid from ten minutes ago until the offer's time-out.
 func (w *Wallet) Order(challenge x402.PaymentRequired, nonce string, now time.Time) Order {
 	offer := challenge.Accepts[0]
 	var chain big.Int
@@ -79,7 +79,7 @@ func address(text string) x402.Address {
 	return a
 }
 
-// Named returns the order with the buyer's own id of the payment.
+// Named returns the order with this payment identifier.
 func (o Order) Named(id string) Order {
 	extensions := map[string]jsontext.Value{}
 	for name, value := range o.Extensions {
@@ -90,7 +90,7 @@ func (o Order) Named(id string) Order {
 	return o
 }
 
-// Sign returns the signature r ‖ s ‖ v of the order, v being 27 or 28.
+// Sign returns the signature r ‖ s ‖ v of the order, where v is 27 or 28.
 func (o Order) Sign() []byte {
 	if o.Signature != nil {
 		return o.Signature
@@ -100,7 +100,7 @@ func (o Order) Sign() []byte {
 	return append(compact[1:], compact[0])
 }
 
-// JSON returns the payment as MCP carries it.
+// JSON returns the payment as sent over MCP.
 func (o Order) JSON() jsontext.Value {
 	a := o.Authorization
 	object := map[string]any{
@@ -122,10 +122,10 @@ func (o Order) JSON() jsontext.Value {
 	return must(json.Marshal(object, json.Deterministic(true)))
 }
 
-// Header returns the value of PAYMENT-SIGNATURE.
+// Header returns the payment as the value of PAYMENT-SIGNATURE.
 func (o Order) Header() string { return base64.StdEncoding.EncodeToString(o.JSON()) }
 
-// Pay answers the header PAYMENT-REQUIRED with the header PAYMENT-SIGNATURE.
+// Pay returns the value of PAYMENT-SIGNATURE that pays a value of PAYMENT-REQUIRED.
 func (w *Wallet) Pay(t testing.TB, required, nonce string, now time.Time) string {
 	t.Helper()
 	challenge, err := x402.ReadRequired(required)

@@ -1,5 +1,5 @@
-// Command play serves the conformance cases for the drivers of clients in other
-// languages: it prints its address, and ends with its standard input.
+// Command play serves the conformance cases for the drivers of clients in other languages. It
+// prints its address, and stops at the end of its standard input.
 package main
 
 import (
@@ -26,7 +26,7 @@ func main() {
 	}
 	fmt.Printf("http://%s\n", listener.Addr())
 	server := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
-	go func() { // ends with the program
+	go func() { // stops with the program
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)
 	}()

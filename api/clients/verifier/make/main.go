@@ -1,5 +1,5 @@
 // Command make compiles the verifier of the page /verify to WebAssembly and compresses it. A
-// program that is built afterwards contains the module:
+// program that is built afterwards includes the module:
 //
 //	go run ./api/clients/verifier/make [FILE]       default: api/web/assets/verify.wasm.gz
 //

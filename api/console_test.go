@@ -2,13 +2,19 @@ package api_test
 
 import (
 	"fmt"
+	"html"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/countersign/countersign/policy/assurance"
 )
 
 // TestSelectedReviewsAreRejectedTogether checks that each selected decision gets its own signed
@@ -23,7 +29,7 @@ func TestSelectedReviewsAreRejectedTogether(t *testing.T) {
 	admin.form("/reviews/"+resolved, url.Values{"verdict": {"approved"}, "reason": {"It is expected work"}})
 	admin.want(admin.get("/reviews/"+resolved), 200, "<blockquote>It is expected work</blockquote>")
 	admin.want(admin.form("/reviews/reject", url.Values{"id": {one}}), 400, "reason must be 1 to 1000 characters")
-	admin.want(admin.form("/reviews/reject", url.Values{"reason": {"no"}}), 400, "select 1 to 50 decisions")
+	admin.want(admin.form("/reviews/reject", url.Values{"reason": {"no"}}), 400, "select 1 to 25 decisions")
 	auditor.want(auditor.form("/reviews/reject", url.Values{"id": {one}, "reason": {"no"}}), 403, "")
 	got := admin.form("/reviews/reject", url.Values{"id": {one, two, resolved}, "reason": {"the loop of last night"}})
 	admin.want(admin.follow(got), 200, "2 of 3 decisions rejected. Not recorded for the others: decision was already resolved.")
@@ -132,14 +138,43 @@ func TestWalkReviewsWithKeys(t *testing.T) {
 	clean(t, s)
 }
 
-// TestWalkOneScreenOfDecisions checks that a screen of 1440 by 900 pixels shows 25 decisions.
-func TestWalkOneScreenOfDecisions(t *testing.T) {
+// TestWalkTenThousandDecisions checks with 10,000 decisions that a screen of 1440 by 900 pixels
+// shows 25 of them, and that every page that lists or counts decisions is small and fast.
+func TestWalkTenThousandDecisions(t *testing.T) {
 	t.Parallel()
 	s, c := reviewing(t)
-	for n := range 30 {
-		c.decide(t, toolBody(fmt.Sprint("k", n), fmt.Sprint("agent-", n), "read", "low"))
-	}
 	w := s.openWindow(t)
+	who, err := s.app.AuthenticateOrganization(t.Context(), c.token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rounds, each, atOnce = 20, 500, 50
+	for round := range rounds {
+		var running errgroup.Group
+		running.SetLimit(atOnce)
+		for n := range each {
+			running.Go(func() error {
+				key, agent := fmt.Sprintf("k%d-%d", round, n), fmt.Sprint("agent-", n%40)
+				body := decisionBody(key, weather)
+				if n%4 > 0 {
+					body = toolBody(key, agent, []string{"", "read", "write", "drop"}[n%4], []string{"", "low", "critical", "low"}[n%4])
+				}
+				request, err := assurance.ParseDecision([]byte(body))
+				if err != nil {
+					return err
+				}
+				_, err = s.app.Decide(t.Context(), who, request)
+				return err
+			})
+		}
+		if err := running.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		s.clock.Add(30 * time.Minute)
+	}
+	for _, role := range []string{"owner", "admin"} {
+		c.people[role].signIn(role + "@acme.example")
+	}
 	w.as(c.people["owner"])
 	w.do(chromedp.EmulateViewport(1440, 900))
 	w.open("/decisions")
@@ -148,7 +183,20 @@ func TestWalkOneScreenOfDecisions(t *testing.T) {
 	if end > 900 {
 		t.Errorf("the row 25 ends at %.0f of 900", end)
 	}
-	t.Logf("console: 25 decisions end at %.0f of 900 pixels", end)
+	t.Logf("console: 25 of %d decisions end at %.0f of 900 pixels", rounds*each, end)
+	w.shoot("many-decisions")
+	agent := regexp.MustCompile(`/agents/sub_[0-9A-Z]+`).FindString(c.people["owner"].get("/spend").body)
+	oldest := regexp.MustCompile(`href="(/decisions\?[^"]*)" rel="next"`).FindStringSubmatch(c.people["owner"].get("/decisions").body)
+	if agent == "" || oldest == nil {
+		t.Fatal("no page of an agent, or no next page of decisions")
+	}
+	places := []string{"/overview", "/decisions", html.UnescapeString(oldest[1]), "/decisions?decision=deny", "/decisions?agent=agent-7", "/decisions?rule=mcp.tool.not_allowed", "/reviews", "/spend", "/spend?days=90", agent,
+		"/search?q=agent-7", "/search?q=files", "/activity", "/policies", "/ledger"}
+	for _, place := range places {
+		w.open(place)
+		w.isSmall(place)
+	}
+	w.withinBudget(c.people["owner"], places)
 }
 
 // TestWalkPrint checks that a printed page has exact times with their zone, complete ids and
@@ -158,11 +206,16 @@ func TestWalkPrint(t *testing.T) {
 	s, c := reviewing(t)
 	denied := c.decide(t, toolBody("k3", "agent-8", "drop", "low")).decision(t)
 	c.report(t, denied, "mcp", "fulfilled")
+	records, err := s.app.ShowDecision(t.Context(), c.now(t), denied.Record.DecisionID)
+	if err != nil {
+		t.Fatal(err)
+	}
 	w := s.openWindow(t)
 	w.as(c.people["auditor"])
 	for place, parts := range map[string][]string{
-		"/decisions/" + denied.Record.DecisionID: {denied.Record.DecisionID, denied.Integrity.RecordHash, denied.Record.BindingHash, denied.Record.AssuranceActionHash, "asr_"},
-		"/decisions":                             {"agent-8"},
+		"/decisions/" + denied.Record.DecisionID: {denied.Record.DecisionID, denied.Integrity.RecordHash, denied.Record.BindingHash, denied.Record.AssuranceActionHash,
+			records.Receipt.ReceiptID, records.Bound.Integrity.RecordHash},
+		"/decisions": {"agent-8"},
 	} {
 		w.do(emulation.SetEmulatedMedia().WithMedia(""))
 		w.open(place)

@@ -2,6 +2,8 @@ package projections
 
 import (
 	"context"
+	"fmt"
+	"strconv"
 
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
@@ -28,6 +30,7 @@ type DecisionFilter struct {
 	Actors      []string // actors who caused the decision; nil means every actor
 	Decision    string
 	Conformance string // conformance of the receipt; "none" selects decisions without a receipt
+	Agent       string // data key of the agent's name
 	Below       int64  // sequence before which the list continues, as SequenceOf returns it
 }
 
@@ -37,6 +40,7 @@ func (p *Projections) Decisions(ctx context.Context, tenant string, f DecisionFi
 	if err := p.wait(ctx, history.name, tenant, ""); err != nil {
 		return nil, err
 	}
+	where, args := f.where(tenant)
 	return collect(ctx, p, func(row pgx.CollectableRow) (DecisionRow, error) {
 		var d DecisionRow
 		var item *string
@@ -49,10 +53,34 @@ func (p *Projections) Decisions(ctx context.Context, tenant string, f DecisionFi
 		return d, err
 	}, `select h.sequence, h.decision_id, h.verdict, r.receipt_id, r.item, h.alerts
 		from readmodels.history h left join readmodels.history r on r.tenant = h.tenant and r.decision_id = h.decision_id and r.kind = 'receipt'
-		where h.tenant = $1 and h.kind = 'decision' and h.sequence < $2 and ($3::text[] is null or h.actor = any($3))
-			and ($4 = '' or h.decision = $4)
-			and ($5 = '' or case $5 when 'none' then r.receipt_id is null else r.item::jsonb ->> 'conformance' = $5 end)
-		order by h.sequence desc limit $6`, tenant, f.Below, f.Actors, f.Decision, f.Conformance, limit)
+		where `+where+` order by h.sequence desc limit `+strconv.Itoa(limit), args...)
+}
+
+// where returns the condition of a filter with its arguments. It has only the members that are set,
+// because a condition that is true for an empty member cannot use an index.
+func (f DecisionFilter) where(tenant string) (condition string, args []any) {
+	condition, args = `h.tenant = $1 and h.kind = 'decision' and h.sequence < $2`, []any{tenant, f.Below}
+	and := func(text string, value any) {
+		args = append(args, value)
+		condition += fmt.Sprintf(" and "+text, len(args))
+	}
+	if f.Actors != nil {
+		and("h.actor = any($%d::text[])", f.Actors)
+	}
+	if f.Decision != "" {
+		and("h.decision = $%d", f.Decision)
+	}
+	if f.Agent != "" {
+		and("h.agent = $%d", f.Agent)
+	}
+	switch f.Conformance {
+	case "":
+	case "none":
+		condition += " and r.receipt_id is null"
+	default:
+		and("r.tenant = $1 and r.conformance = $%d", f.Conformance)
+	}
+	return condition, args
 }
 
 // Cursor returns the cursor of a list that continues before a sequence.

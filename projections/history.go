@@ -194,6 +194,7 @@ type historyRows struct {
 	tenants, kinds, decisionIDs, actors, decisions []string
 	sequences                                      []int64
 	receiptIDs, settlements, items                 []*string
+	agents, conformances                           []*string
 
 	settled [][2]string // tenant and settlement of each receipt that has a settlement
 }
@@ -203,6 +204,7 @@ func (h *historyRows) add(e ledger.Event, kind, decisionID, decision string, rec
 	h.decisionIDs, h.receiptIDs = append(h.decisionIDs, decisionID), append(h.receiptIDs, receiptID)
 	h.actors, h.decisions = append(h.actors, e.Actor), append(h.decisions, decision)
 	h.settlements, h.items = append(h.settlements, settlement), append(h.items, item)
+	h.agents, h.conformances = append(h.agents, nil), append(h.conformances, nil)
 }
 
 func (h *historyRows) addDecision(e ledger.Event) error {
@@ -215,6 +217,9 @@ func (h *historyRows) addDecision(e ledger.Event) error {
 		return err
 	}
 	h.add(e, "decision", id, decision, nil, nil, nil)
+	if agent, _ := events.AgentOf(e.Type, e.Payload); agent != "" {
+		h.agents[len(h.agents)-1] = &agent
+	}
 	return nil
 }
 
@@ -229,6 +234,7 @@ func (h *historyRows) addReceipt(e, decision ledger.Event) error {
 	}
 	shown := string(text)
 	h.add(e, item.Kind, item.DecisionID, item.Decision, item.ReceiptID, r.SettlementID, &shown)
+	h.conformances[len(h.conformances)-1] = item.Conformance
 	if r.SettlementID != nil {
 		h.settled = append(h.settled, [2]string{e.Tenant, *r.SettlementID})
 	}
@@ -241,9 +247,9 @@ func (h *historyRows) insert(ctx context.Context, tx pgx.Tx) error {
 	if len(h.tenants) == 0 {
 		return nil
 	}
-	_, err := tx.Exec(ctx, `insert into history (tenant, sequence, kind, decision_id, receipt_id, actor, decision, settlement_id, item)
-		select * from unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[])`,
-		h.tenants, h.sequences, h.kinds, h.decisionIDs, h.receiptIDs, h.actors, h.decisions, h.settlements, h.items)
+	_, err := tx.Exec(ctx, `insert into history (tenant, sequence, kind, decision_id, receipt_id, actor, decision, settlement_id, item, agent, conformance)
+		select * from unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[])`,
+		h.tenants, h.sequences, h.kinds, h.decisionIDs, h.receiptIDs, h.actors, h.decisions, h.settlements, h.items, h.agents, h.conformances)
 	if err != nil || len(h.settled) == 0 {
 		return err
 	}

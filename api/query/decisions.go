@@ -119,6 +119,12 @@ func (f Filter) matches(d ListedDecision) bool {
 	})
 }
 
+// comparesRecords reports whether the filter has a member that the query of the read model does not
+// select by.
+func (f Filter) comparesRecords(in projections.DecisionFilter) bool {
+	return f.Protocol != "" || f.Rule != "" || f.Run != "" || f.Target != "" || f.Text != "" || f.Agent != "" && in.Agent == ""
+}
+
 // ListedDecision is one decision in a list.
 type ListedDecision struct {
 	DecisionID    string   `json:"decisionId"`
@@ -206,6 +212,11 @@ func (s Decisions) Search(ctx context.Context, p organizations.Principal, f Filt
 	if in.Actors, err = s.actors(ctx, p); err != nil {
 		return page, err
 	}
+	if f.Agent != "" { // without a key the records are compared
+		if in.Agent, err = s.Commands.AgentKey(ctx, p, f.Agent); err != nil {
+			return page, err
+		}
+	}
 	if !f.to.IsZero() {
 		end, err := s.Commands.SequenceAt(ctx, p, f.to)
 		if err != nil {
@@ -213,13 +224,17 @@ func (s Decisions) Search(ctx context.Context, p organizations.Principal, f Filt
 		}
 		in.Below = min(in.Below, end)
 	}
-	for looked := 0; looked < MostSearched; looked += searchBatch {
-		rows, err := s.Projections.Decisions(ctx, p.OrgID, in, searchBatch)
+	batch := searchBatch
+	if !f.comparesRecords(in) {
+		batch = min(limit+1, searchBatch)
+	}
+	for looked := 0; looked < MostSearched; looked += batch {
+		rows, err := s.Projections.Decisions(ctx, p.OrgID, in, batch)
 		if err != nil {
 			return page, Error(err)
 		}
 		done, err := s.addDecisions(ctx, p, f, rows, &page)
-		if err != nil || done || len(rows) < searchBatch {
+		if err != nil || done || len(rows) < batch {
 			return page, err
 		}
 		in.Below = rows[len(rows)-1].Sequence

@@ -145,3 +145,29 @@ func (s Decisions) Agent(ctx context.Context, p organizations.Principal, agent s
 	}
 	return named[0], nil
 }
+
+// Total adds up the decisions that a filter chooses, from the read model. ok is false if the filter
+// chooses by something that only records have, or by a time within a day.
+func (s Decisions) Total(ctx context.Context, p organizations.Principal, f Filter) (total projections.Spent, ok bool, err error) {
+	const day = 24 * time.Hour
+	in := projections.SpendFilter{From: time.Unix(0, 0), Until: s.Commands.Clock().AddDate(1, 0, 0), Protocol: f.Protocol}
+	if !f.from.IsZero() {
+		in.From = f.from.UTC()
+	}
+	if !f.to.IsZero() {
+		in.Until = f.to.UTC()
+	}
+	if f.Decision+f.Conformance+f.Rule+f.Run+f.Target+f.Text != "" || in.From != in.From.Truncate(day) || !f.to.IsZero() && in.Until != in.Until.Truncate(day) {
+		return total, false, nil
+	}
+	if in.Actors, err = s.actors(ctx, p); err != nil {
+		return total, false, err
+	}
+	if f.Agent != "" {
+		if in.Agent, err = s.Commands.AgentKey(ctx, p, f.Agent); err != nil || in.Agent == "" {
+			return total, false, err
+		}
+	}
+	total, err = s.total(ctx, p, in)
+	return total, true, err
+}

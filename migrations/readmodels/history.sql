@@ -9,8 +9,10 @@ create table history (
     decision_id   text collate "C" not null,
     receipt_id    text collate "C",
     actor         text collate "C" not null,
+    agent         text collate "C", -- of a decision that names an agent: the data key of its name
     decision      text collate "C" not null,
     verdict       text collate "C", -- verdict of a person about the decision
+    conformance   text collate "C", -- conformance of a receipt
     settlement_id text collate "C",
     alerts        text[] not null default '{}',
     item          text,
@@ -21,4 +23,6 @@ create index history_decision on history (tenant, decision_id);
 create unique index history_receipt on history (tenant, receipt_id) where receipt_id is not null;
 create index history_settlement on history (tenant, settlement_id) where settlement_id is not null;
 create index history_actor on history (tenant, actor, sequence);
+create index history_agent on history (tenant, agent, sequence) where agent is not null;
+create index history_conformance on history (tenant, conformance, sequence) where conformance is not null;
 create index history_review on history (tenant, sequence) where kind = 'decision' and decision = 'needs_review' and verdict is null;

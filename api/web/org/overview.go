@@ -14,12 +14,17 @@ import (
 	"github.com/countersign/countersign/ledger"
 )
 
-// overviewDays is the length of the period that the overview shows.
-const overviewDays = 30
+// overviewDays is the length of the period that the overview shows, and overviewRows how many reviews,
+// violations and agents it lists.
+const (
+	overviewDays = 30
+	overviewRows = 5
+)
 
 // overview is the data of the overview: what needs attention, and how the organization is doing.
 type overview struct {
-	Reviews    []query.ListedDecision
+	Reviews    []query.ListedDecision // the oldest ones
+	Waiting    int                    // of all, up to web.MostReviews
 	MoreThere  bool
 	Violations []query.ListedDecision
 	Spending   query.Spending
@@ -76,13 +81,15 @@ func (r *Room) keysNearLimit(ctx context.Context, v *web.Visit, p organizations.
 func (r *Room) showOverview(v *web.Visit) (web.View, error) {
 	ctx, p := v.Request.Context(), v.Principal
 	var o overview
-	var more int64
 	var err error
-	if o.Reviews, more, err = r.queries().Reviews(ctx, p, query.Filter{}, 0, web.MostReviews); err != nil {
+	if o.Reviews, _, err = r.queries().Reviews(ctx, p, query.Filter{}, 0, overviewRows); err != nil {
 		return web.View{}, err
 	}
-	o.MoreThere = more > 0
-	violations, err := r.queries().Search(ctx, p, query.Violations(), 5, "")
+	if o.Waiting, err = r.queries().CountReviews(ctx, p, web.MostReviews); err != nil {
+		return web.View{}, err
+	}
+	o.MoreThere = o.Waiting == web.MostReviews
+	violations, err := r.queries().Search(ctx, p, query.Violations(), overviewRows, "")
 	if err != nil {
 		return web.View{}, err
 	}
@@ -123,7 +130,7 @@ func (r *Room) addSpending(ctx context.Context, p organizations.Principal, o *ov
 	o.Sums = sumsOf(o.Spending)
 	o.Days = dayRows(o.Spending.Days, query.Filter{})
 	o.Agents = agentBars(o.Spending)
-	o.Agents.Rows = o.Agents.Rows[:min(5, len(o.Agents.Rows))]
+	o.Agents.Rows = o.Agents.Rows[:min(overviewRows, len(o.Agents.Rows))]
 	if o.Spending.Total.Decisions() > 0 {
 		_, o.Chart, err = charts(o.Days)
 	}

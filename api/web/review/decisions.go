@@ -129,8 +129,17 @@ func chips(f query.Filter) []web.Chip {
 	return list
 }
 
-// sumDecisions adds up the decisions that match a filter, at most query.MostSearched of them.
+// sumDecisions adds up the decisions that match a filter: all of them if the read model has the sum,
+// otherwise at most query.MostSearched of them.
 func (r *Room) sumDecisions(ctx context.Context, p organizations.Principal, f query.Filter) (*decisionSum, error) {
+	total, known, err := r.queries().Total(ctx, p, f)
+	if err != nil {
+		return nil, err
+	}
+	if known {
+		return &decisionSum{Decisions: int(total.Decisions()), Allowed: int(total.Allowed), Denied: int(total.Denied), Reviewed: int(total.Reviewed),
+			AllowedUSD: twoDigits(total.AllowedUSD), FulfilledUSD: twoDigits(total.SpentUSD)}, nil
+	}
 	page, err := r.queries().Search(ctx, p, f, query.MostSearched, "")
 	if err != nil {
 		return nil, err
@@ -159,7 +168,8 @@ func (r *Room) sumDecisions(ctx context.Context, p organizations.Principal, f qu
 	return sum, nil
 }
 
-// showDecision shows a decision with its timeline and the values that its checks compared.
+// sumDecisions adds up the decisions that match a filter: all of them if the read model has the sum,
+// otherwise at most query.MostSearched of them.
 func (r *Room) showDecision(v *web.Visit) (web.View, error) {
 	d, err := r.decisionView(v.Request.Context(), v.Principal, v.Vars["id"])
 	if err != nil {
@@ -167,6 +177,12 @@ func (r *Room) showDecision(v *web.Visit) (web.View, error) {
 	}
 	d.Integrity = []words.Member{{Name: "Record hash", Value: d.Decided.Integrity.RecordHash}, {Name: "Binding hash", Value: d.Record.BindingHash},
 		{Name: "Action hash", Value: d.Record.AssuranceActionHash}, {Name: "Signed with key", Value: d.Decided.Integrity.KeyID}}
+	if d.Approved != nil {
+		d.Integrity = append(d.Integrity, words.Member{Name: "Record hash of the approval", Value: d.Approved.Integrity.RecordHash})
+	}
+	if d.Bound != nil {
+		d.Integrity = append(d.Integrity, words.Member{Name: "Record hash of the receipt", Value: d.Bound.Integrity.RecordHash})
+	}
 	return web.View{Template: "decision.html", Data: d}, nil
 }
 

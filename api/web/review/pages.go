@@ -53,5 +53,5 @@ const (
 	exportedDecisions = 10_000              // largest number of rows in a file
 	similarShown      = 5                   // number of similar decisions on a review
 	similarWithin     = 90 * 24 * time.Hour // maximal age of a similar decision
-	shownReviews      = 50                  // rows of a page of the list
+	shownReviews      = 25                  // rows of a page of the list
 )

@@ -217,6 +217,7 @@ func (s *Server) Handler() http.Handler {
 	for path, methods := range preflights {
 		add(path, preflight(methods), http.MethodOptions)
 	}
+	add(web.LivePath, s.path.AsPage(http.HandlerFunc(s.web.Live)), http.MethodGet)
 	for _, p := range s.web.Routes() {
 		add(p.Path, s.path.AsPage(p.Handler), p.Method)
 	}
@@ -281,8 +282,12 @@ func (s *Server) Irreproducible() { s.path.Telemetry.Irreproducible() }
 // being sent.
 func (s *Server) Deliver(ctx context.Context) { s.deliveries.Run(ctx) }
 
-// Drain makes readiness fail, so that a load balancer stops sending requests.
-func (s *Server) Drain() { s.draining.Store(true) }
+// Drain makes readiness fail, so that a load balancer stops sending requests. It ends the
+// streams of open pages.
+func (s *Server) Drain() {
+	s.draining.Store(true)
+	s.web.EndStreams()
+}
 
 // Service returns the service that an operation sells. It returns false if the operation sells
 // none.

@@ -66,6 +66,7 @@ type Person struct {
 	OrgID         string // id of the chosen organization; empty if none is chosen
 	Reviews       int    // number of decisions that this person can approve or reject
 	MoreReviews   bool   // there are more than Reviews
+	Approves      bool   // the role may give verdicts, so the header shows the number of reviews
 }
 
 // Organization is an organization in which the person is a member.
@@ -138,6 +139,7 @@ func (s *Handler) frame(v *Visit) Frame {
 		if m.OrgID != v.Session.Org || !organizations.RoleMay(m.Role, organizations.RightApprove) {
 			continue
 		}
+		f.Person.Approves = true
 		if f.Person.Reviews, err = s.Projections.CountOpenReviews(ctx, m.OrgID, MostReviews); err != nil {
 			s.Log.Warn("a page without the number of reviews", "requestId", v.requestID, "error", err)
 		}

@@ -99,13 +99,15 @@ type Handler struct {
 	links     []Link      // links in the footer of every page
 	places    *mux.Router // routes that can be opened with GET
 	rights    map[string]organizations.Right
+	streams   *streams
 }
 
 // NewHandler returns the handler of the pages. It fails if a page declares a kind of access that
 // only API operations can have.
 func NewHandler(c Config) (*Handler, error) {
 	templates, err := NewTemplates(c.Commands.Clock)
-	s := &Handler{Config: c, templates: templates, links: footLinks(c.Pages), places: mux.NewRouter(), rights: map[string]organizations.Right{}}
+	s := &Handler{Config: c, templates: templates, links: footLinks(c.Pages), places: mux.NewRouter(), rights: map[string]organizations.Right{},
+		streams: &streams{ended: make(chan struct{}), person: map[string]int{}}}
 	for _, p := range c.Pages {
 		_, isRight := organizations.Grants[p.Access.Right]
 		if p.Access != Open && p.Access != SignedIn && (p.Access.Kind != credential.Member || !isRight) {

@@ -145,3 +145,39 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
   press();
 });
+
+// The number of pending reviews follows what happens while the page is open. The page itself stays as it
+// is, so that nothing moves under the reader: a link shows the new list.
+if (document.body.dataset.live) {
+  let stream;
+  const listen = () => {
+    if (document.hidden) { if (stream) stream.close(); return; }
+    stream = new EventSource(document.body.dataset.live);
+    stream.addEventListener("message", (event) => {
+      const { reviews, more } = JSON.parse(event.data);
+      const text = reviews ? reviews + (more ? "+" : "") : "";
+      let before;
+      for (const place of document.querySelectorAll('.places a[href="/reviews"], .menu.narrow > summary, .menu.narrow a[href="/reviews"]')) {
+        let number = place.querySelector(".number");
+        before = number ? number.textContent : "";
+        if (!number && text) {
+          number = document.createElement("span");
+          number.className = "number";
+          place.append(" ", number);
+        }
+        if (number) { number.textContent = text; number.hidden = !text; }
+      }
+      if (before === text || !["/reviews", "/overview"].includes(location.pathname) || document.querySelector(".changed")) return;
+      const note = document.createElement("p");
+      note.className = "changed notice";
+      note.setAttribute("role", "status");
+      const link = document.createElement("a");
+      link.href = "";
+      link.textContent = "Show the new list";
+      note.append("The pending reviews have changed. ", link);
+      document.querySelector("main").append(note);
+    });
+  };
+  listen();
+  document.addEventListener("visibilitychange", listen);
+}

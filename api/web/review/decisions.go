@@ -168,6 +168,15 @@ func (r *Room) sumDecisions(ctx context.Context, p organizations.Principal, f qu
 	return sum, nil
 }
 
+// twoDigits writes an exact decimal with two digits after the point.
+func twoDigits(decimal string) string {
+	exact, ok := new(big.Rat).SetString(decimal)
+	if !ok {
+		return decimal
+	}
+	return exact.FloatString(2)
+}
+
 // sumDecisions adds up the decisions that match a filter: all of them if the read model has the sum,
 // otherwise at most query.MostSearched of them.
 func (r *Room) showDecision(v *web.Visit) (web.View, error) {

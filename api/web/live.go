@@ -1,0 +1,136 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/countersign/countersign/commands/organizations"
+	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/projections"
+)
+
+// LivePath is the path of the stream that keeps the number of pending reviews on an open page up to
+// date. A page works without it: then a reload shows the number.
+const LivePath = "/live"
+
+// Limits of streams. A stream holds no seat of the requests in progress, because its answer has begun
+// (see the package request), so it has limits of its own.
+const (
+	liveStreams   = 256              // of the node
+	livePerPerson = 4                // of one person; a browser opens at most six connections to a host
+	liveFor       = 25 * time.Second // then the browser opens another one, whose session and role are checked again
+	liveEvery     = 2 * time.Second  // between two counts
+)
+
+// streams are the open streams.
+type streams struct {
+	ended chan struct{} // closed by EndStreams
+
+	mu     sync.Mutex // guards what follows
+	all    int
+	person map[string]int // by customer
+	closed bool
+}
+
+// open takes a place for a stream of a person, and returns the function that frees it. It returns nil
+// if there is none.
+func (s *streams) open(customer string) (free func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.all >= liveStreams || s.person[customer] >= livePerPerson {
+		return nil
+	}
+	s.all++
+	s.person[customer]++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.all--
+		if s.person[customer]--; s.person[customer] == 0 {
+			delete(s.person, customer)
+		}
+	}
+}
+
+// EndStreams ends the open streams and refuses new ones, because a server that stops waits for its
+// requests. It may be called twice.
+func (s *Handler) EndStreams() {
+	s.streams.mu.Lock()
+	defer s.streams.mu.Unlock()
+	if !s.streams.closed {
+		s.streams.closed = true
+		close(s.streams.ended)
+	}
+}
+
+// Live sends the number of pending reviews as server-sent events: at once, and whenever it is another
+// one. It answers 204, after which a browser does not try again, if the person may give no verdict.
+func (s *Handler) Live(w http.ResponseWriter, r *http.Request) {
+	session, err := s.Credentials.Sessions.Load(r)
+	if err != nil {
+		s.Fail(w, r, err)
+		return
+	}
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	if session == nil || session.Org == "" {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	free := s.streams.open(session.Customer)
+	if free == nil {
+		s.Fail(w, r, policy.Refuse(CodeRateLimited, "", "too many pages are open"))
+		return
+	}
+	defer free()
+	ctx, orgID := r.Context(), session.Org
+	if may, err := s.mayApprove(ctx, session.Customer, orgID); err != nil {
+		s.Fail(w, r, err)
+		return
+	} else if !may {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("X-Accel-Buffering", "no") // a proxy must not wait for the end
+	if r.Method == http.MethodHead {
+		return
+	}
+	end, tick := time.NewTimer(liveFor), time.NewTicker(liveEvery)
+	defer end.Stop()
+	defer tick.Stop()
+	stream := http.NewResponseController(w)
+	for shown := -1; ; {
+		n, err := s.Projections.CountOpenReviews(ctx, orgID, MostReviews)
+		if err != nil {
+			return
+		}
+		if n != shown {
+			shown = n
+			if _, err := fmt.Fprintf(w, "retry: 3000\ndata: {\"reviews\":%d,\"more\":%v}\n\n", n, n == MostReviews); err != nil || stream.Flush() != nil {
+				return
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-end.C:
+			return
+		case <-ctx.Done():
+			return
+		case <-s.streams.ended:
+			return
+		}
+	}
+}
+
+// mayApprove reports whether a person is a member of an organization who may give verdicts.
+func (s *Handler) mayApprove(ctx context.Context, customer, orgID string) (bool, error) {
+	list, err := s.Projections.Memberships(ctx, customer)
+	return slices.ContainsFunc(list, func(m projections.Membership) bool {
+		return m.OrgID == orgID && organizations.RoleMay(m.Role, organizations.RightApprove)
+	}), err
+}

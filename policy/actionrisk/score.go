@@ -11,7 +11,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// ScoreInput is an action with the members that most services accept, such as a reference.
+// ScoreInput is an action, with a reference of the caller if there is one.
 type ScoreInput struct {
 	act.Action
 	policy.Common

@@ -256,8 +256,8 @@ var (
 	unlimited160 = new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), 159))
 )
 
-// IsUnlimited reports whether a value is at least 2^255, or, if narrow is set for a uint160, at
-// least 2^159.
+// IsUnlimited reports whether a value is at least 2^255. narrow means that the value is a uint160;
+// then 2^159 is enough.
 func IsUnlimited(value *big.Rat, narrow bool) bool {
 	if value == nil {
 		return false

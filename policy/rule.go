@@ -20,11 +20,10 @@ type Rule struct {
 	Unseen  string // if there is no Example: why no request can trigger the rule
 }
 
-// Shown is the example request of a rule and the finding in its answer.
+// RulePath returns the path of the rule's page on the service.
 func RulePath(id string) string { return "/rules/" + id }
 
-// Show evaluates the example of a rule. It returns an error if the service refuses the example or
-// the example does not trigger the rule.
+// Shown is the example request of a rule and the finding in its answer.
 type Shown struct {
 	Request jsontext.Value
 	Finding jsontext.Value // the first finding of the rule

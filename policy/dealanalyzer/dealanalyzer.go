@@ -116,7 +116,7 @@ type DebtYear struct {
 	Balance   *float64 `json:"balance" jsonschema:"nullable" jsonschema_description:"Debt that remains after the year, in currency."`
 }
 
-// Grid is the table of values, one row per discount rate.
+// Grid is the table of values, with one row for each discount rate.
 type Grid struct {
 	Grid []Row `json:"grid" jsonschema_description:"One row for each discount rate."`
 }

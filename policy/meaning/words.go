@@ -163,10 +163,10 @@ var irregular = map[string]string{
 type form uint8
 
 const (
-	bare       form = iota + 1 // send
-	third                      // sends
-	gerund                     // sending
-	participle                 // sent
+	bare       form = iota + 1 // for example "send"
+	third                      // for example "sends"
+	gerund                     // for example "sending"
+	participle                 // for example "sent"
 )
 
 // Base returns the singular of a noun: "keys" and "key", "histories" and "history".

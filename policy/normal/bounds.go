@@ -29,7 +29,7 @@ type Bounds[T any] struct{ root func() *shape }
 // shape contains the requirements for values of one type, from the type and the tags of a field.
 type shape struct {
 	fields               []field        // of a struct
-	items                *shape         // of a list
+	items                *shape         // requirements for the items of a list; otherwise nil
 	required             bool           // the json tag has neither omitempty nor omitzero
 	minLength, maxLength int            // of a string, in code points
 	minItems, maxItems   int            // of a list

@@ -13,6 +13,6 @@ const (
 	minYear      = 1900 // years before minYear and after maxYear are taken for typing errors
 	maxYear      = 2199
 	maxPort      = 65535
-	maxShown     = 128 // code points of a caller's text that an answer repeats
+	maxShown     = 128 // largest number of code points of a caller's text that an answer repeats
 	evmHexDigits = 40
 )

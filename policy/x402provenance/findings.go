@@ -16,7 +16,7 @@ func documented() []policy.Rule {
 		{ID: "self_payments", Example: `{"records":[{"txHash":"0xa1","network":"eip155:8453","asset":"USDC","payer":"0x99","payTo":"0x99","amountUnits":"10000"},{"txHash":"0xa2","network":"eip155:8453","asset":"USDC","payer":"0x02","payTo":"0x99","amountUnits":"10000"}]}`,
 			Catches: "some payments go from a wallet to itself",
 			Why:     "such payments cost nothing and look like sales",
-			Instead: "leave these payments out of any figure of demand"},
+			Instead: "do not count these payments as demand"},
 		{ID: "owner_dominated", Example: `{"ownerWallets":["0x01","0x02"]}`,
 			Catches: "more than half of the payments are the owner's own",
 			Why:     "the seller creates the demand",
@@ -42,12 +42,12 @@ func documented() []policy.Rule {
 			Why:     "own payments may count as external",
 			Instead: "declare every wallet of the owner"},
 		{ID: "burst_activity", Example: `{"records":[{"txHash":"0xb01","network":"eip155:8453","asset":"USDC","payer":"0x01","payTo":"0x99","amountUnits":"10000","timestamp":"2026-01-01T00:00:01Z"},{"txHash":"0xb02","network":"eip155:8453","asset":"USDC","payer":"0x02","payTo":"0x99","amountUnits":"10000","timestamp":"2026-01-01T00:00:02Z"},{"txHash":"0xb03","network":"eip155:8453","asset":"USDC","payer":"0x03","payTo":"0x99","amountUnits":"10000","timestamp":"2026-01-01T00:00:03Z"},{"txHash":"0xb04","network":"eip155:8453","asset":"USDC","payer":"0x04","payTo":"0x99","amountUnits":"10000","timestamp":"2026-01-01T00:00:04Z"},{"txHash":"0xb05","network":"eip155:8453","asset":"USDC","payer":"0x05","payTo":"0x99","amountUnits":"10000","timestamp":"2026-01-01T00:00:05Z"},{"txHash":"0xb06","network":"eip155:8453","asset":"USDC","payer":"0x06","payTo":"0x99","amountUnits":"10000","timestamp":"2026-01-01T00:00:06Z"},{"txHash":"0xb07","network":"eip155:8453","asset":"USDC","payer":"0x07","payTo":"0x99","amountUnits":"10000","timestamp":"2026-01-01T00:00:07Z"},{"txHash":"0xb08","network":"eip155:8453","asset":"USDC","payer":"0x08","payTo":"0x99","amountUnits":"10000","timestamp":"2026-01-01T00:00:08Z"},{"txHash":"0xb09","network":"eip155:8453","asset":"USDC","payer":"0x09","payTo":"0x99","amountUnits":"10000","timestamp":"2026-01-01T00:00:09Z"},{"txHash":"0xb10","network":"eip155:8453","asset":"USDC","payer":"0x10","payTo":"0x99","amountUnits":"10000","timestamp":"2026-01-01T00:00:10Z"},{"txHash":"0xb11","network":"eip155:8453","asset":"USDC","payer":"0x11","payTo":"0x99","amountUnits":"10000","timestamp":"2026-01-01T00:00:11Z"}]}`,
-			Catches: "most external payments fall into one minute",
+			Catches: "most external payments were made within one minute",
 			Why:     "so many purchases in one minute come from a script",
 			Instead: "check who the payers are"},
 		{ID: "round_trip", Example: `{"records":[{"txHash":"0xa1","network":"eip155:8453","asset":"USDC","payer":"0x01","payTo":"0x99","amountUnits":"10000"},{"txHash":"0xa2","network":"eip155:8453","asset":"USDC","payer":"0x99","payTo":"0x01","amountUnits":"10000"}]}`,
 			Catches: "a recipient later pays an external payer in the same asset",
 			Why:     "the money came back, so there was no sale",
-			Instead: "leave both payments out"},
+			Instead: "count neither of the two payments as demand"},
 	}
 }

@@ -34,7 +34,7 @@ const (
 	untrue                     // untrue results
 	boon                       // results as they look when something is concealed: normal, nothing
 	intimate                   // data that people keep to themselves
-	higher                     // those whose instructions the model follows
+	higher                     // people and companies whose instructions the model follows
 	refusal
 	mock       // simulated
 	personWord // people

@@ -44,7 +44,7 @@ func TestAnAlteredLedgerSaysSoEverywhere(t *testing.T) {
 	if check := audit.SelfCheck(t.Context(), s.app.Ledger, nil); check.Failed() {
 		t.Fatal(check)
 	}
-	const sentence = "the ledger is altered: what is stored is not what was appended"
+	const sentence = "the ledger was altered: stored events differ from those that were appended"
 	owner.want(owner.get("/ledger"), 200, `<span class="badge allow">intact</span>`)
 	change := func(sql string) {
 		t.Helper()

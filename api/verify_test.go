@@ -482,7 +482,7 @@ func TestReadinessNamesAFailedVerification(t *testing.T) {
 	if check.Faults == 0 || !strings.HasPrefix(check.First, "events, ") || !strings.Contains(check.First, "pos 1,") || ledger.LastCheck() != check {
 		t.Errorf("%+v", check)
 	}
-	altered := map[string]any{"ready": true, "failed": []any{}, "degraded": []any{"verification"}, "ledger": "the ledger is altered: what is stored is not what was appended"}
+	altered := map[string]any{"ready": true, "failed": []any{}, "degraded": []any{"verification"}, "ledger": "the ledger was altered: stored events differ from those that were appended"}
 	n.says(http.StatusOK, altered)
 	answer := httptest.NewRecorder()
 	n.server.Internal().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))

@@ -29,7 +29,7 @@ func TestVerifyPageWithoutScripts(t *testing.T) {
 	b.want(b.form("/verify", url.Values{"record": {record}}), 200, "<strong>Valid.</strong>")
 	b.want(b.form("/verify", url.Values{"record": {record + "\n" + record + "\n"}}), 200, "<strong>Valid.</strong>")
 	b.want(b.form("/verify", url.Values{"record": {strings.Replace(record, `"allow"`, `"deny"`, 1)}}), 200, "<strong>Not valid.</strong>")
-	b.want(b.form("/verify", url.Values{"record": {"{}"}}), 400, "Nothing to check: there is no signed record in it")
+	b.want(b.form("/verify", url.Values{"record": {"{}"}}), 400, "Nothing to check: the document contains no signed record")
 	b.want(b.get("/ledger"), 200, "events")
 }
 

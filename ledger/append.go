@@ -123,7 +123,7 @@ func (a *Append) makeReady() error {
 		}
 		if agent, ofDecision := events.AgentOf(d.Type, d.Payload); !ofDecision {
 			if d.Agent != "" && d.Agent != agent {
-				return fmt.Errorf("append %s: the agent is not that of the payload", d.Type)
+				return fmt.Errorf("append %s: the agent differs from that of the payload", d.Type)
 			}
 			d.Agent = agent
 		}

@@ -24,7 +24,7 @@ const (
 
 // Values of Condition.Sentence.
 const (
-	SaysAltered    = "the ledger is altered: what is stored is not what was appended"
+	SaysAltered    = "the ledger was altered: stored events differ from those that were appended"
 	SaysReadOnly   = "the ledger is read only: this node appends nothing"
 	SaysUnverified = "the ledger could not be verified"
 )

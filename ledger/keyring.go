@@ -160,7 +160,7 @@ func (k Keyring) activate(e Event) error {
 	}
 	public, err := base64.StdEncoding.Strict().DecodeString(record.PublicKey)
 	if err != nil || len(public) != ed25519.PublicKeySize || seal.KeyID(public) != record.KeyID {
-		return fmt.Errorf("position %d activates a key that is not the one it names", e.Position)
+		return fmt.Errorf("position %d activates a key that does not match its id", e.Position)
 	}
 	if _, again := k[record.KeyID]; again {
 		return fmt.Errorf("position %d activates a key a second time", e.Position)
@@ -192,14 +192,14 @@ func (k Keyring) activator(e Event, record events.SigningKey, public ed25519.Pub
 	if record.PreviousKeyID == nil {
 		for _, key := range k {
 			if key.Purpose == record.Purpose {
-				return onlyKey{}, fmt.Errorf("position %d activates a second first key", e.Position)
+				return onlyKey{}, fmt.Errorf("position %d activates a first key, but there is one already", e.Position)
 			}
 		}
 		return onlyKey{record.KeyID, public}, nil
 	}
 	previous, known := k[*record.PreviousKeyID]
 	if !known || previous.Purpose != record.Purpose || previous.To != 0 {
-		return onlyKey{}, fmt.Errorf("position %d activates a key after one that was not active", e.Position)
+		return onlyKey{}, fmt.Errorf("position %d replaces a key that was not active", e.Position)
 	}
 	return onlyKey{previous.ID, previous.Public}, nil
 }
@@ -358,7 +358,7 @@ func (l *Ledger) Rotate(ctx context.Context, r Rotation) error {
 // at most one after the last event.
 func (l *Ledger) mayBeCompromised(ctx context.Context, from []int64) error {
 	if len(from) != len(l.partitions) {
-		return fmt.Errorf("compromised from: want a position of each of the %d partitions", len(l.partitions))
+		return fmt.Errorf("compromised from: must have one position for each of the %d partitions", len(l.partitions))
 	}
 	heads, err := l.Heads(ctx)
 	if err != nil {
@@ -366,7 +366,7 @@ func (l *Ledger) mayBeCompromised(ctx context.Context, from []int64) error {
 	}
 	for p, head := range heads {
 		if from[p] < 1 || from[p] > head+1 {
-			return fmt.Errorf("compromised from: want a position from 1 to %d, which follows the last event of partition %d", head+1, p)
+			return fmt.Errorf("compromised from: must be a position from 1 to %d, which follows the last event of partition %d", head+1, p)
 		}
 	}
 	return nil
@@ -382,7 +382,7 @@ func (p *Partition) rotate(ctx context.Context, r Rotation) error {
 		return fmt.Errorf("%w (key id %s, for %ss)", ErrForeignKey, previous, r.Purpose)
 	}
 	if _, used := ring[r.To.KeyID()]; used {
-		return fmt.Errorf("the new key %s was a key of this ledger before: make another", r.To.KeyID())
+		return fmt.Errorf("the new key %s was already a key of this ledger: create another key", r.To.KeyID())
 	}
 	activated, err := activation(r.From, r.To, events.SigningKey{Purpose: r.Purpose, PreviousKeyID: &previous, Reason: "rotated"})
 	if err != nil {

@@ -51,7 +51,7 @@ func (s *sequencer) dialHolder(ctx context.Context, coordinator *pgx.Conn) (*pgx
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("ask the coordinator who holds the partition: %w", err)
+		return nil, fmt.Errorf("ask the coordinator which worker has the partition: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, nearestWithin)
 	defer cancel()

@@ -94,7 +94,7 @@ func (l *Ledger) listen(ctx context.Context) {
 			cancel()
 		}
 		if ctx.Err() == nil {
-			l.log.Warn("notification connection lost; polling goes on", "error", err)
+			l.log.Warn("notification connection lost; polling continues", "error", err)
 		}
 		wait.For(ctx, nil, pause)
 	}

@@ -109,7 +109,7 @@ func (p *Partition) Number() int16 { return p.p }
 func (p *Partition) Origin() string { return p.origin }
 
 // ErrPartitions means that the ledger does not have the number of partitions in the settings.
-var ErrPartitions = errors.New("the number of partitions of a ledger is fixed when it is made")
+var ErrPartitions = errors.New("the number of partitions of a ledger is fixed when the ledger is created")
 
 // readPartitions reads the origins of all partitions and checks that they belong to one ledger.
 // wanted is the number of partitions in the settings; 0 accepts any number.
@@ -134,7 +134,7 @@ func readPartitions(ctx context.Context, db *pgxpool.Pool, wanted int) ([]string
 	case n == 0:
 		return nil, errors.New("read ledger head (was the database migrated?): there is none")
 	case n > migrations.MaxPartitions:
-		return nil, fmt.Errorf("%w: %d head rows", ErrTampered, n)
+		return nil, fmt.Errorf("%w: there are %d head rows", ErrTampered, n)
 	case wanted != 0 && wanted != n:
 		return nil, fmt.Errorf("%w: this ledger has %d, but LEDGER_PARTITIONS is %d. Unset it, or create a new ledger and keep the old one readable", ErrPartitions, n, wanted)
 	}
@@ -179,7 +179,7 @@ func (l *Ledger) Heads(ctx context.Context) ([]int64, error) {
 		var position int64
 		_, err = pgx.ForEachRow(rows, []any{&p, &position}, func() error {
 			if l.Partition(p) == nil {
-				return fmt.Errorf("%w: there is a head row of partition %d", ErrTampered, p)
+				return fmt.Errorf("%w: there is an unknown head row of partition %d", ErrTampered, p)
 			}
 			heads[p] = position
 			return nil

@@ -202,7 +202,7 @@ func TestATenantAwayFromHomeIsFound(t *testing.T) {
 		}
 	}
 	l = fixture.Open(t, db)
-	if _, _, err := keeper.CheckOutside(ctx, l, keeper.Options{Folder: checkpoint.Folder{Path: t.TempDir()}}); !errors.Is(err, ledger.ErrTampered) || !strings.Contains(err.Error(), "not at home") {
+	if _, _, err := keeper.CheckOutside(ctx, l, keeper.Options{Folder: checkpoint.Folder{Path: t.TempDir()}}); !errors.Is(err, ledger.ErrTampered) || !strings.Contains(err.Error(), "does not belong to partition") {
 		t.Errorf("the start: %v", err)
 	}
 	report, err := audit.Ledger(context.WithoutCancel(ctx), l, nil)
@@ -211,7 +211,7 @@ func TestATenantAwayFromHomeIsFound(t *testing.T) {
 	}
 	found := false
 	for _, f := range report.Faults {
-		found = found || f.Column == "p" && strings.Contains(f.Detail, "is at home")
+		found = found || f.Column == "p" && strings.Contains(f.Detail, "because of tenant")
 	}
 	if !found {
 		t.Errorf("verify: %v", report.Faults)

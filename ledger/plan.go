@@ -140,7 +140,7 @@ func (p *planner) add(a *Append) (outcome, error) {
 		}
 	}
 	if behind := p.nowUS < tenant.occurredUS; behind && !a.Issued.IsZero() && a.Issued.UnixMilli() < tenant.occurredUS/1000 {
-		return outcome{err: fmt.Errorf("%w: the time of the last event of %s", ErrMoved, a.Tenant)}, nil
+		return outcome{err: fmt.Errorf("%w: the last event of %s is later than the record", ErrMoved, a.Tenant)}, nil
 	}
 	versions, refusal, err := p.versions(a)
 	if err != nil || refusal != nil {

@@ -173,7 +173,7 @@ func (l *Ledger) Lookup(ctx context.Context, tenant string, key, content Hash) (
 		from (select) one left join events e on e.p = $1 and e.tenant = $2 and e.idem_key = $3`,
 		[]any{home.p, tenant, key[:]}, &us, &position, &storedContent)
 	if err != nil {
-		return nil, time.Time{}, fmt.Errorf("look an idempotency key up: %w", err)
+		return nil, time.Time{}, fmt.Errorf("look up an idempotency key: %w", err)
 	}
 	if us != nil {
 		last = time.UnixMicro(*us).UTC()
@@ -200,7 +200,7 @@ func (l *Ledger) ByKey(ctx context.Context, tenant string, key, content Hash) ([
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("look an idempotency key up: %w", err)
+		return nil, fmt.Errorf("look up an idempotency key: %w", err)
 	case used != content:
 		return nil, ErrKeyReused
 	}

@@ -137,7 +137,7 @@ func (s *sequencer) enqueue(r *request) (idle bool, err error) {
 func (s *sequencer) halt(why error) error {
 	err := fmt.Errorf("%w: %w", ErrStopped, why)
 	if s.broken.CompareAndSwap(nil, &err) {
-		s.log.Error("ledger appends stopped on this node; reads go on", "reason", why)
+		s.log.Error("ledger appends stopped on this node; reads continue", "reason", why)
 	}
 	return err
 }

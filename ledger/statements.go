@@ -351,9 +351,9 @@ func (s *sequencer) checkHead(h *heads, origin string, lastPosition int64, lastH
 	case s.epoch != 0 && s.epoch != h.epoch:
 		return s.halt(errors.New("the ledger's epoch changed: an operator accepted a rollback elsewhere; start this node again"))
 	case h.position < s.seen:
-		return s.halt(fmt.Errorf("the head is at %d and was at %d: the database was put back to an older state; start this node again, and it says what is missing and how to go on", h.position, s.seen))
+		return s.halt(fmt.Errorf("the head is at position %d, but was at %d: the database was restored to an older state; start this node again to see what is missing and what to do", h.position, s.seen))
 	case h.position != lastPosition || h.hash != lastHash:
-		return s.halt(fmt.Errorf("the head row (%d) is not the last event (%d)", h.position, lastPosition))
+		return s.halt(fmt.Errorf("the head row (position %d) does not match the last event (position %d)", h.position, lastPosition))
 	}
 	s.epoch = h.epoch
 	return nil

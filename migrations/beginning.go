@@ -53,11 +53,11 @@ func CheckCurrent(ctx context.Context, databaseURL string) error {
 	case err != nil:
 		return err
 	case dirty:
-		return fmt.Errorf("migration %d failed half-way: repair it, then countersign migrate force %d", current, current)
+		return fmt.Errorf("migration %d failed half-way: repair it, then run countersign migrate force %d", current, current)
 	case current < latest:
-		return fmt.Errorf("the schema has version %d and this program needs %d: run countersign migrate up, or serve --migrate", current, latest)
+		return fmt.Errorf("the schema has version %d, but this program needs %d: run countersign migrate up, or serve --migrate", current, latest)
 	case current > latest:
-		return fmt.Errorf("the schema has version %d and this program knows %d: start a newer program", current, latest)
+		return fmt.Errorf("the schema has version %d, but this program only knows %d: start a newer program", current, latest)
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ var (
 
 // ErrDistributed is the error of Down for a distributed ledger, because no migration file can undo
 // the changes of Distribute.
-var ErrDistributed = errors.New("the ledger is distributed: no migration of it is taken back; if it is empty, drop the database on every server and make another")
+var ErrDistributed = errors.New("the ledger is distributed: its migrations cannot be undone; if it is empty, drop the database on every server and create another")
 
 // Distribute distributes the tables of a migrated ledger by partition over the workers of a
 // Citus cluster. The ledger must have no events. It takes effect completely or not at all, and

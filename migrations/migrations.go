@@ -44,7 +44,7 @@ var files embed.FS
 var readModels embed.FS
 
 // ErrHoldsEvents is the error of Down for a ledger with events.
-var ErrHoldsEvents = errors.New("the ledger holds events; a down migration would delete them")
+var ErrHoldsEvents = errors.New("the ledger contains events; a down migration would delete them")
 
 // ReadModel returns the statements that create the tables of one projection. They name no schema:
 // the caller must set search_path to readmodels or to a scratch schema.

@@ -10,7 +10,7 @@ import (
 
 // errURL replaces the library's error, whose text repeats the connection string, which may contain
 // a password.
-var errURL = errors.New("DATABASE_URL is not a PostgreSQL connection string: it must be such as postgres://USER:PASSWORD@HOST:PORT/DATABASE")
+var errURL = errors.New("DATABASE_URL is not a PostgreSQL connection string: it must look like postgres://USER:PASSWORD@HOST:PORT/DATABASE")
 
 // errUnescaped means that a password contains an unescaped @ or /. The rest of the password would
 // be used as the name of a host or database, and appear in errors and logs.

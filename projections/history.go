@@ -292,7 +292,7 @@ type HistoryPage struct {
 	Items      []HistoryItem `json:"items"`
 	Limit      int           `json:"limit"`
 	NextCursor *string       `json:"nextCursor" jsonschema:"nullable"`
-	Warnings   []string      `json:"warnings,omitempty" jsonschema_description:"Parameters of the query that were not understood, and so ignored."`
+	Warnings   []string      `json:"warnings,omitempty" jsonschema_description:"Warnings about query parameters that were ignored."`
 }
 
 // History lists the decisions and receipts of an organization, newest first. If actors is not nil,

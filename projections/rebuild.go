@@ -425,7 +425,7 @@ func (m *model) replace(ctx context.Context, tx pgx.Tx, scratch *model) error {
 		return err
 	}
 	if done.RowsAffected() != int64(len(m.runs)) {
-		return errors.New("the checkpoint of the rebuild is gone")
+		return errors.New("the checkpoint of the rebuild is missing")
 	}
 	for _, statement := range []string{
 		`delete from projection_dead where name = $1 and $2 <> ''`,

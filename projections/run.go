@@ -143,7 +143,7 @@ var (
 )
 
 func (m *model) otherVersion(stored int) error {
-	return fmt.Errorf("%w: %s is at %d, this program at %d", errVersion, m.name, stored, m.version)
+	return fmt.Errorf("%w: %s has version %d, this program %d", errVersion, m.name, stored, m.version)
 }
 
 // handle applies one batch. If it returns an error, the router sends the batch again.
@@ -317,7 +317,7 @@ func (r *run) begin(ctx context.Context, tx pgx.Tx, first int64) (at checkpoint,
 	r.saw(at.position, r.seen()) // exact, because no other node can advance a locked checkpoint
 	if !r.follows(first, at.position) {
 		r.from, r.passed = at.position, at.position
-		return at, fmt.Errorf("%w: %s is at %d", errGap, r.name, at.position)
+		return at, fmt.Errorf("%w: %s is at position %d", errGap, r.name, at.position)
 	}
 	return at, nil
 }
@@ -397,7 +397,7 @@ func (r *run) park(ctx context.Context, tx pgx.Tx, e ledger.Event, why string) e
 		return err
 	}
 	if parked >= maxParked {
-		return fmt.Errorf("projection %s stands still: %d events are parked", r.name, parked)
+		return fmt.Errorf("projection %s is stopped: %d events are parked", r.name, parked)
 	}
 	_, err := tx.Exec(ctx, `insert into public.projection_dead (name, p, pos, tenant, stream, attempts, error, parked_us)
 		values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict do nothing`,

@@ -55,7 +55,7 @@ func (r *run) wait(ctx context.Context, patience time.Duration, tenant, stream s
 				return fmt.Errorf("%w: %w", ErrBehind, err)
 			}
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %s is at %d of %d", ErrBehind, r.name, position, head)
+			return fmt.Errorf("%w: %s is at position %d of %d", ErrBehind, r.name, position, head)
 		}
 	}
 }

@@ -222,7 +222,7 @@ func TestAKeyThatSomebodyElseHas(t *testing.T) {
 	}
 	good, _ := decide("good")
 	doubtful, from := decide("doubtful")
-	a.run(2, "compromised from: want a position from 1 to", "signer", "rotate", "--next-signing-key", next, "--compromised-from", "99999")
+	a.run(2, "compromised from: must be a position from 1 to", "signer", "rotate", "--next-signing-key", next, "--compromised-from", "99999")
 	a.run(0, "was retired", "signer", "rotate", "--next-signing-key", next, "--compromised-from", strconv.FormatInt(from, 10))
 	fresh, _ := decide("fresh")
 

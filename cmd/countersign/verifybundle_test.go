@@ -58,7 +58,7 @@ func TestAnExportIsVerifiedOrRefusedInWords(t *testing.T) {
 	}
 
 	bare.run(0, "VALID", "verify", export, one("record", ""), one("checkpoint", ":checkpoint"))
-	bare.run(2, "keys: none signs checkpoints", "verify", export, one("record", ""))
+	bare.run(2, "keys: there is no checkpoint key", "verify", export, one("record", ""))
 	bare.run(2, "no key to trust", "verify", export, one("checkpoint", ":checkpoint"))
 	bare.run(2, "--key must be KEYID:HEX", "verify", export, one("record", ":other"))
 
@@ -69,7 +69,7 @@ func TestAnExportIsVerifiedOrRefusedInWords(t *testing.T) {
 		t.Error("a pin that was mistyped was made")
 	}
 	bare.run(2, "a record alone says nothing", "verify", keep("record.json", []byte(record)), "--keys", keys, "--pin", keys)
-	bare.run(2, "pin: want a checkpoint of this ledger", "verify", export, "--keys", keys, "--pin", keep("rubbish.txt", []byte("rubbish")))
+	bare.run(2, "pin: it must be a checkpoint of this ledger", "verify", export, "--keys", keys, "--pin", keep("rubbish.txt", []byte("rubbish")))
 
 	seed, err := os.ReadFile(filepath.Join(dir, "checkpoint.key"))
 	if err != nil {

@@ -43,9 +43,9 @@ type Options struct {
 
 // Errors of Move and BringBack. Each text says what the operator can do.
 var (
-	ErrBusy       = errors.New("another program moves payloads now: let it end")
-	ErrNotCovered = errors.New("no checkpoint covers the events: archive needs checkpoints, set CHECKPOINT_KEY and let the service run")
-	errNotNamed   = errors.New("ARCHIVE_STORE is not set: name the folder or bucket of the archive")
+	ErrBusy       = errors.New("another program is moving payloads: wait until it has ended")
+	ErrNotCovered = errors.New("no checkpoint covers the events yet: set CHECKPOINT_KEY, let the service run, then archive again")
+	errNotNamed   = errors.New("ARCHIVE_STORE is not set: set it to the folder or bucket of the archive")
 )
 
 // Move moves the payloads of old events into objects and returns the number of these events. Each
@@ -179,7 +179,7 @@ func keepObject(ctx context.Context, p *ledger.Partition, o Options, next []ledg
 	}
 	back, err := o.Files.Read(ctx, name, maxObject)
 	if err != nil || !bytes.Equal(back, packed) {
-		return "", errors.Join(fmt.Errorf("object %s does not come back from %s as it was written; nothing was removed", name, o.Files), err)
+		return "", errors.Join(fmt.Errorf("object %s read back from %s differs from what was written; nothing was removed", name, o.Files), err)
 	}
 	ring, _, err := p.Keyring(ctx)
 	if err != nil {
@@ -195,7 +195,7 @@ func thin(ctx context.Context, conn *pgx.Conn, p *ledger.Partition, s Span) erro
 		_, err := conn.Exec(ctx, `update events set payload = null where p = $1 and pos between $2 and $3 and payload is not null and type = any($4)`,
 			p.Number(), from, min(from+stepRows-1, s.Last), events.Archived)
 		if err != nil {
-			return fmt.Errorf("take payloads out of the database: %w", err)
+			return fmt.Errorf("remove payloads from the database: %w", err)
 		}
 	}
 	_, err := conn.Exec(ctx, `update archives set complete = true where p = $1 and first = $2`, p.Number(), s.First)
@@ -240,14 +240,14 @@ func bringBack(ctx context.Context, conn *pgx.Conn, p *ledger.Partition, o Optio
 		var octets [][]byte
 		for position := from; position <= min(from+stepRows-1, s.Last); position++ {
 			if payloads[position] == nil {
-				return fmt.Errorf("%w: object %s does not hold position %d", ErrUnsound, s.Object, position)
+				return fmt.Errorf("%w: object %s does not contain position %d", ErrUnsound, s.Object, position)
 			}
 			positions, octets = append(positions, position), append(octets, payloads[position])
 		}
 		_, err := conn.Exec(ctx, `update events e set payload = b.payload from unnest($2::bigint[], $3::bytea[]) b (pos, payload)
 			where e.p = $1 and e.pos = b.pos and e.payload is null`, p.Number(), positions, octets)
 		if err != nil {
-			return fmt.Errorf("bring object %s back: %w", s.Object, err)
+			return fmt.Errorf("restore the payloads of object %s: %w", s.Object, err)
 		}
 	}
 	_, err = conn.Exec(ctx, `delete from archives where p = $1 and first = $2

@@ -117,7 +117,7 @@ func unpackObject(packed []byte) (o unpacked, err error) {
 		return o, err
 	}
 	if len(text) > maxObject {
-		return o, fmt.Errorf("it is longer than %d bytes", maxObject)
+		return o, fmt.Errorf("the object is longer than %d bytes", maxObject)
 	}
 	head, lines, _ := bytes.Cut(text, []byte("\n"))
 	members, err := canon.Members(head)
@@ -137,7 +137,7 @@ func unpackObject(packed []byte) (o unpacked, err error) {
 		}
 		e, ok := l.Event()
 		if !ok {
-			return o, fmt.Errorf("position %d has a hash that is none", l.Position)
+			return o, fmt.Errorf("position %d has a malformed hash", l.Position)
 		}
 		o.events = append(o.events, e)
 	}
@@ -145,7 +145,7 @@ func unpackObject(packed []byte) (o unpacked, err error) {
 }
 
 // ErrUnsound means that an object does not pass Check.
-var ErrUnsound = errors.New("the object of the archive is not sound")
+var ErrUnsound = errors.New("the object of the archive is not valid")
 
 // Check verifies an object without the database: a record key has signed it, and its events are
 // complete, in order, and in the tree of a checkpoint that a checkpoint key has signed. It does
@@ -164,23 +164,23 @@ func Check(packed []byte, record, checkpoints []ed25519.PublicKey) (Record, erro
 func (o unpacked) check(record, checkpoints []ed25519.PublicKey) error {
 	r := o.record
 	if r.Schema != recordSchema {
-		return errors.New("schema: want " + recordSchema)
+		return errors.New("schema must be " + recordSchema)
 	}
 	if !slices.ContainsFunc(record, func(key ed25519.PublicKey) bool {
 		return seal.KeyID(key) == o.integrity.KeyID && seal.Signed(key, TypeRecord, o.canonical, o.integrity.Signature)
 	}) {
-		return errors.New("signature: no trusted record key made it")
+		return errors.New("signature: no trusted record key has made it")
 	}
 	if o.eventsSum != r.EventsHash {
-		return errors.New("eventsHash: it is not that of the events")
+		return errors.New("eventsHash does not match the events")
 	}
 	if r.First < 1 || int64(len(o.events)) != r.Last-r.First+1 {
-		return errors.New("first, last: they are not the number of events")
+		return errors.New("first and last do not match the number of events")
 	}
 	leaves := make([]tree.Hash, len(o.events))
 	for i, e := range o.events {
 		if e.Partition != r.Partition || e.Position != r.First+int64(i) || !e.Intact() {
-			return fmt.Errorf("position %d: the event is not the one that was hashed, or stands elsewhere", e.Position)
+			return fmt.Errorf("position %d: the event does not match its hash, or is at another position", e.Position)
 		}
 		leaves[i] = tree.Leaf(e.Hash)
 	}
@@ -200,7 +200,7 @@ func fromHex(texts []string) ([]tree.Hash, error) {
 	hashes := make([]tree.Hash, len(texts))
 	for i, text := range texts {
 		if n, err := hex.Decode(hashes[i][:], []byte(text)); err != nil || n != len(hashes[i]) || len(text) != 2*n {
-			return nil, errors.New("before, behind: want hashes in hex")
+			return nil, errors.New("before and behind must contain hashes in hex")
 		}
 	}
 	return hashes, nil

@@ -39,7 +39,7 @@ func (e *Error) Error() string {
 // Unwrap makes the error a ledger.ErrUnavailable and exposes its cause.
 func (e *Error) Unwrap() []error { return []error{ledger.ErrUnavailable, e.Cause} }
 
-var errNoArchive = errors.New("its place is not named: set ARCHIVE_STORE to the folder or bucket that archive wrote to")
+var errNoArchive = errors.New("no archive is configured: set ARCHIVE_STORE to the folder or bucket of the archive")
 
 // Reader reads payloads that were moved out of the database, for the ledger and for audits. It
 // caches the objects that were read last.
@@ -123,7 +123,7 @@ func Holder(ctx context.Context, db *pgxpool.Pool, e *ledger.Event) (*Span, erro
 func (r *Reader) Payload(ctx context.Context, db *pgxpool.Pool, e *ledger.Event) ([]byte, error) {
 	of, err := Holder(ctx, db, e)
 	if err != nil {
-		return nil, fmt.Errorf("%w: look for the archive of position %d: %w", ledger.ErrUnavailable, e.Position, err)
+		return nil, fmt.Errorf("%w: find the object with position %d: %w", ledger.ErrUnavailable, e.Position, err)
 	}
 	if of == nil {
 		return returned(ctx, db, e)
@@ -147,7 +147,7 @@ func returned(ctx context.Context, db *pgxpool.Pool, e *ledger.Event) ([]byte, e
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ledger.ErrUnavailable, err)
 	case len(payloads) == 0 || e.PayloadHash != sha256.Sum256(stored.Payload(payloads[0])):
-		return nil, fmt.Errorf("%w: position %d has no payload, and no archive holds it", ledger.ErrTampered, e.Position)
+		return nil, fmt.Errorf("%w: position %d has no payload, and no object of the archive contains it", ledger.ErrTampered, e.Position)
 	}
 	return stored.Payload(payloads[0]), nil
 }
@@ -156,7 +156,7 @@ func returned(ctx context.Context, db *pgxpool.Pool, e *ledger.Event) ([]byte, e
 func payloadIn(payloads map[int64][]byte, object string, e *ledger.Event) ([]byte, error) {
 	payload := payloads[e.Position]
 	if e.PayloadHash != sha256.Sum256(payload) {
-		return nil, fmt.Errorf("%w: object %s of the archive does not hold the payload of position %d", ledger.ErrTampered, object, e.Position)
+		return nil, fmt.Errorf("%w: object %s of the archive does not contain the payload of position %d", ledger.ErrTampered, object, e.Position)
 	}
 	return payload, nil
 }
@@ -213,7 +213,7 @@ func (r *Reader) read(ctx context.Context, object string) (map[int64][]byte, err
 	}
 	packed, err := r.files.Read(ctx, object, maxObject)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("it is not in %s; bring it back there from a copy", r.files)
+		err = fmt.Errorf("the object is not in %s: restore it there from a copy", r.files)
 	}
 	if err != nil {
 		return nil, &Error{object, err}

@@ -63,7 +63,7 @@ func (s *spanResult) unarchive(ctx context.Context, r *run, e *ledger.Event) boo
 			return false
 		}
 		if i = slices.IndexFunc(s.archived, holds); i < 0 {
-			s.fault(eventFault(e.Position, "payload", "it is gone, and no archive holds it"))
+			s.fault(eventFault(e.Position, "payload", "the payload is missing, and no object of the archive contains it"))
 			return false
 		}
 	}
@@ -72,7 +72,7 @@ func (s *spanResult) unarchive(ctx context.Context, r *run, e *ledger.Event) boo
 		return false
 	}
 	if e.Payload = of.payloads[e.Position]; e.PayloadHash != sha256.Sum256(e.Payload) {
-		s.fault(archiveFault(of.Span, e.Position, "it does not hold the payload of position %d", e.Position))
+		s.fault(archiveFault(of.Span, e.Position, "the object does not contain the payload of position %d", e.Position))
 		return false
 	}
 	return true

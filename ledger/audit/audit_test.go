@@ -148,7 +148,7 @@ func TestAuditFindsEveryAttack(t *testing.T) {
 	a.Audit.Origin = "ledger.example.com/another"
 	rehash(a, true)
 	a.Exec(fixHead + forgetTree)
-	if report := a.Run(audit.Options{Outside: []checkpoint.Store{a.Folder}}); !strings.Contains(fmt.Sprint(report.Gaps), "has no checkpoint of it, and has some of ") {
+	if report := a.Run(audit.Options{Outside: []checkpoint.Store{a.Folder}}); !strings.Contains(fmt.Sprint(report.Gaps), "has no checkpoint of it, but has checkpoints of ") {
 		t.Errorf("all of it rewritten under another origin: %v, %v", report.Faults, report.Gaps)
 	}
 }
@@ -168,8 +168,8 @@ func TestAnAuditHoldsTheEventsThatAPinHasSeen(t *testing.T) {
 		want string
 	}{
 		{checkpoint.Seen{Sequence: last, Hash: hex.EncodeToString(hash)}, "[]"},
-		{checkpoint.Seen{Sequence: last + 1, Hash: hex.EncodeToString(hash)}, "ROLLBACK: it is missing"},
-		{checkpoint.Seen{Sequence: last - 1, Hash: hex.EncodeToString(hash)}, "FORK: a file has seen another event"},
+		{checkpoint.Seen{Sequence: last + 1, Hash: hex.EncodeToString(hash)}, "ROLLBACK: the event is missing"},
+		{checkpoint.Seen{Sequence: last - 1, Hash: hex.EncodeToString(hash)}, "FORK: the pin a file contains another event"},
 	} {
 		pin := checkpoint.Pin{Note: a.Audit.Pins[0].Note, Tenants: map[string]checkpoint.Seen{"org_a": c.seen}}
 		o := a.Audit
@@ -196,18 +196,18 @@ func TestAuditFindsFalseNumbers(t *testing.T) {
 		column, want    string
 	}{
 		{"untouched", `select`, true, "", ""},
-		{"in another series", `update events set series = 'decision/allow' where stream = 'decision/org_a_1' and type = 'decision.recorded'`, true, "series", `want "decision/deny", as its payload says`},
-		{"in no series", `update events set ` + numbers + ` where stream = 'decision/org_a_1' and type = 'decision.recorded'`, true, "series", `want "decision/deny", as its payload says`},
-		{"for another agent", `update events set agent = 'sub_org_a_0' where stream = 'decision/org_a_1'`, true, "agent", `want "sub_org_a_1", as its payload says`},
-		{"for no agent", `update events set agent = null, agent_n = null, agent_prev = null where stream = 'decision/org_a_1' and type = 'decision.recorded'`, true, "agent", `want "sub_org_a_1", as its payload says`},
-		{"a receipt for another agent", `update events set agent = 'sub_org_a_1' where type = 'receipt.recorded' and tenant = 'org_a'`, true, "agent", "want that of the decision in its stream"},
-		{"a receipt for no agent", `update events set agent = null, agent_n = null, agent_prev = null where type = 'receipt.recorded' and tenant = 'org_a'`, true, "agent", "want that of the decision in its stream"},
-		{"an event of a kind that has none", `update events set series = 'decision/deny', series_n = 3 where type = 'organization_token.issued' and tenant = 'org_a'`, true, "series", `want "", as its payload says`},
-		{"a gap", `update events set series_n = 3 where stream = 'decision/org_a_1'`, false, "series_n", "the number before it is missing"},
+		{"in another series", `update events set series = 'decision/allow' where stream = 'decision/org_a_1' and type = 'decision.recorded'`, true, "series", `must be "decision/deny", according to its payload`},
+		{"in no series", `update events set ` + numbers + ` where stream = 'decision/org_a_1' and type = 'decision.recorded'`, true, "series", `must be "decision/deny", according to its payload`},
+		{"for another agent", `update events set agent = 'sub_org_a_0' where stream = 'decision/org_a_1'`, true, "agent", `must be "sub_org_a_1", according to its payload`},
+		{"for no agent", `update events set agent = null, agent_n = null, agent_prev = null where stream = 'decision/org_a_1' and type = 'decision.recorded'`, true, "agent", `must be "sub_org_a_1", according to its payload`},
+		{"a receipt for another agent", `update events set agent = 'sub_org_a_1' where type = 'receipt.recorded' and tenant = 'org_a'`, true, "agent", "must be the agent of the decision in its stream"},
+		{"a receipt for no agent", `update events set agent = null, agent_n = null, agent_prev = null where type = 'receipt.recorded' and tenant = 'org_a'`, true, "agent", "must be the agent of the decision in its stream"},
+		{"an event of a kind that has none", `update events set series = 'decision/deny', series_n = 3 where type = 'organization_token.issued' and tenant = 'org_a'`, true, "series", `must be "", according to its payload`},
+		{"a gap", `update events set series_n = 3 where stream = 'decision/org_a_1'`, false, "series_n", "the previous number is missing"},
 		{"a number twice", `update events set series_n = 1 where stream = 'decision/org_a_1'`, false, "series_n", "has the same number"},
-		{"a link to another event", `update events set series_prev = sha256('x') where stream = 'decision/org_a_1'`, false, "series_prev", "want the hash of the number before it"},
-		{"a gap of the agent", `update events set agent_n = 2, agent_prev = sha256('x') where stream = 'decision/org_a_1'`, false, "agent_n", "the number before it is missing"},
-		{"half a number", `update events set series = null where stream = 'decision/org_a_1'`, false, "series_n", "want all of a number or nothing of it"},
+		{"a link to another event", `update events set series_prev = sha256('x') where stream = 'decision/org_a_1'`, false, "series_prev", "must be the hash of the event with the previous number"},
+		{"a gap of the agent", `update events set agent_n = 2, agent_prev = sha256('x') where stream = 'decision/org_a_1'`, false, "agent_n", "the previous number is missing"},
+		{"half a number", `update events set series = null where stream = 'decision/org_a_1'`, false, "series_n", "a number must have all its columns or none"},
 	} {
 		a.Restore()
 		dropNumberRules(a)
@@ -253,7 +253,7 @@ func TestAuditFindsASecondDataKeyOfAnAgent(t *testing.T) {
 		t.Errorf("one agent under two keys: %v", faults)
 	}
 	decide("shared", "sub_org_a_1")
-	if faults := a.Run(a.Audit).Faults; !strings.Contains(fmt.Sprint(faults), "the data key is of another agent") {
+	if faults := a.Run(a.Audit).Faults; !strings.Contains(fmt.Sprint(faults), "the data key belongs to another agent") {
 		t.Errorf("one key of two agents: %v", faults)
 	}
 	without := a.Audit

@@ -83,7 +83,7 @@ func TestACompromisedKey(t *testing.T) {
 	if want := fmt.Sprintf("the records of 3 events from position %d on, which a compromised key signed", from); !strings.Contains(gaps, want) {
 		t.Errorf("want %q in\n%s", want, gaps)
 	}
-	if !strings.Contains(gaps, "checkpoints, which a compromised key signed") {
+	if !strings.Contains(gaps, "checkpoints would prove, because a compromised key signed them") {
 		t.Error(gaps)
 	}
 	if check := audit.SelfCheck(ctx, l, nil); check.Failed() || check.False != "" {

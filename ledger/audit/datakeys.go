@@ -60,7 +60,7 @@ func (v *auditVault) open(ctx context.Context, e ledger.Event, payload auditedPa
 	}
 	openings, err := s.Open(key, e.Tenant, e.ID)
 	if err != nil {
-		return record, errors.New("the box does not open: it is of another event, or was changed")
+		return record, errors.New("the box cannot be decrypted: it belongs to another event, or was changed")
 	}
 	members, err := canon.Members(e.Payload)
 	if err != nil {
@@ -91,7 +91,7 @@ func (v *auditVault) dataKey(ctx context.Context, tenant, id string) (cipher.AEA
 	if len(wrapped) > 0 {
 		raw, err := sealing.Unwrap(v.kek, wrapped, tenant, id, reference)
 		if err != nil {
-			return nil, errors.New("its data key does not unwrap")
+			return nil, errors.New("the data key cannot be unwrapped")
 		}
 		if key, err = sealing.Cipher(raw); err != nil {
 			return nil, err
@@ -141,18 +141,18 @@ func (r *run) dataKeys(ctx context.Context) error {
 			case destroyed != nil && !said:
 				unsaid = append(unsaid, erasure{tenant, id, *destroyed, 0})
 			case destroyed != nil && *destroyed != e.occurredUS:
-				fault("destroyed_us", "want %d, the time of the event at %d", e.occurredUS, e.position)
+				fault("destroyed_us", "must be %d, the time of the event at position %d", e.occurredUS, e.position)
 			case destroyed != nil && len(reference)+len(wrapped)+len(kekID) > 0:
-				fault("wrapped_key", "want nothing but the time in the row of a destroyed key")
+				fault("wrapped_key", "must be empty: in the row of a destroyed key only the time is set")
 			case destroyed != nil:
 			case said:
-				fault("wrapped_key", "the event at %d says that the key was destroyed, and it is here", e.position)
+				fault("wrapped_key", "the event at position %d says that the key was destroyed, but the row still has it", e.position)
 			case r.vault.kek != nil:
 				if want := sealing.KEKName(r.KEK); kekID != want {
-					fault("kek_id", "want %s", want)
+					fault("kek_id", "must be %s", want)
 				}
 				if _, err := sealing.Unwrap(r.vault.kek, wrapped, tenant, id, reference); err != nil {
-					fault("wrapped_key", "it does not unwrap for this tenant, key_id and subject_ref")
+					fault("wrapped_key", "the key cannot be unwrapped for this tenant, key_id and subject_ref")
 				}
 			}
 			return nil
@@ -188,7 +188,7 @@ func (r *run) unsaid(ctx context.Context, keys []erasure) error {
 		case err != nil && !errors.Is(err, pgx.ErrNoRows):
 			return fmt.Errorf("read erasures: %w", err)
 		case err != nil || saidUS != k.occurredUS:
-			r.fault(Fault{"subject_keys", fmt.Sprintf("tenant %s, key_id %s", k.tenant, k.keyID), 0, "destroyed_us", "the key was destroyed, and no event subject.erased says so"})
+			r.fault(Fault{"subject_keys", fmt.Sprintf("tenant %s, key_id %s", k.tenant, k.keyID), 0, "destroyed_us", "the key was destroyed, but there is no event subject.erased"})
 		}
 	}
 	return nil

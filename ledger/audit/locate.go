@@ -13,7 +13,7 @@ import (
 func Locate(ctx context.Context, l *ledger.Ledger, envelope seal.Envelope) seal.Check {
 	fail := func(detail string) seal.Check { return seal.Check{Name: "ledger", Result: seal.Fail, Detail: detail} }
 	if envelope.Ledger == nil {
-		return seal.Check{Name: "ledger", Result: seal.Unknown, Detail: "the envelope does not say where the record stands"}
+		return seal.Check{Name: "ledger", Result: seal.Unknown, Detail: "the envelope does not name the record's position in the ledger"}
 	}
 	p := l.Partition(envelope.Ledger.Partition)
 	if p == nil {
@@ -22,17 +22,17 @@ func Locate(ctx context.Context, l *ledger.Ledger, envelope seal.Envelope) seal.
 	found, err := p.After(ctx, envelope.Ledger.Position-1, 1)
 	switch {
 	case errors.Is(err, ledger.ErrTampered):
-		return fail("the stored event does not have its hash")
+		return fail("the stored event does not match its hash")
 	case err != nil:
 		return seal.Check{Name: "ledger", Result: seal.Unknown, Detail: "the ledger could not be read"}
 	case len(found) == 0 || found[0].Position != envelope.Ledger.Position:
-		return fail("no event stands at this position")
+		return fail("there is no event at this position")
 	}
 	e := found[0]
 	position := e.LedgerPosition()
 	stored, signed, err := e.Signed()
 	if position != *envelope.Ledger || err != nil || !signed || stored.Integrity.RecordHash != envelope.Integrity.RecordHash {
-		return fail("the event at this position is another one")
+		return fail("the event at this position is a different one")
 	}
-	return seal.Check{Name: "ledger", Result: seal.Pass, Detail: "the event with this hash holds the record"}
+	return seal.Check{Name: "ledger", Result: seal.Pass, Detail: "the event with this hash contains the record"}
 }

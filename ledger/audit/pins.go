@@ -52,7 +52,7 @@ func (r *run) readOutside(ctx context.Context) error {
 		case errors.Is(err, fs.ErrNotExist):
 			r.othersIn(store, origin)
 		case err != nil:
-			r.report.Gaps = append(r.report.Gaps, fmt.Sprintf("that no checkpoint in %s knows more: it could not be read: %v", store, err))
+			r.report.Gaps = append(r.report.Gaps, fmt.Sprintf("that no checkpoint in %s covers more events: the store could not be read: %v", store, err))
 		default:
 			r.Pins = append(r.Pins, Pin{store.String(), text, epoch})
 		}
@@ -68,7 +68,7 @@ func (r *run) othersIn(store checkpoint.Store, origin string) {
 		return
 	}
 	if others := folder.Ledgers(); len(others) > 0 {
-		r.report.Gaps = append(r.report.Gaps, fmt.Sprintf("that %s is the ledger it was: %s has no checkpoint of it, and has some of %s", origin, folder, others[0]))
+		r.report.Gaps = append(r.report.Gaps, fmt.Sprintf("that %s is the same ledger as before: %s has no checkpoint of it, but has checkpoints of %s", origin, folder, others[0]))
 	}
 }
 
@@ -112,10 +112,10 @@ func (r *run) readPin(ctx context.Context, pin Pin, note []byte) error {
 	}
 	switch {
 	case void:
-		r.report.Gaps = append(r.report.Gaps, fmt.Sprintf("anything by the note of %s, which a compromised key signed", pin.Name))
+		r.report.Gaps = append(r.report.Gaps, fmt.Sprintf("anything that the note of %s would prove, because a compromised key signed it", pin.Name))
 	case c.Size > r.head.pos:
 		r.fault(Fault{"events", fmt.Sprintf("pos %d to %d", r.head.pos+1, c.Size), r.head.pos + 1, "pos",
-			fmt.Sprintf("ROLLBACK: they are missing; %s has a checkpoint of %d events", pin.Name, c.Size)})
+			fmt.Sprintf("ROLLBACK: the events are missing; %s has a checkpoint of %d events", pin.Name, c.Size)})
 	case pin.epoch > r.head.epoch:
 		r.headFault("epoch", "ROLLBACK: %s has a checkpoint of epoch %d", pin.Name, pin.epoch)
 	default:
@@ -154,11 +154,11 @@ func (r *run) seenEvents(ctx context.Context) error {
 		row := fmt.Sprintf("tenant %s, %s%s %d", seen.tenant, within, column, seen.Sequence)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
-			r.fault(Fault{"events", row, 0, column, fmt.Sprintf("ROLLBACK: it is missing; %s has seen it", seen.pin)})
+			r.fault(Fault{"events", row, 0, column, fmt.Sprintf("ROLLBACK: the event is missing, but the pin %s contains it", seen.pin)})
 		case err != nil:
 			return fmt.Errorf("read events: %w", err)
 		case hex.EncodeToString(hash) != seen.Hash:
-			r.fault(Fault{"events", row, position, "hash", fmt.Sprintf("FORK: %s has seen another event there: %s", seen.pin, seen.Hash)})
+			r.fault(Fault{"events", row, position, "hash", fmt.Sprintf("FORK: the pin %s contains another event there, with the hash %s", seen.pin, seen.Hash)})
 		}
 	}
 	return nil

@@ -20,7 +20,7 @@ import (
 func (s *spanResult) record(ctx context.Context, r *run, e *ledger.Event, t *tenantSpan) {
 	fault := func(column, format string, args ...any) { s.fault(eventFault(e.Position, column, format, args...)) }
 	if !canon.IsCanonical(e.Payload) {
-		fault("payload", "want canonical JSON")
+		fault("payload", "must be canonical JSON")
 		return
 	}
 	if e.Tenant == ledger.ServiceIn(r.p) && e.Stream == ledger.SigningKeyStream {
@@ -33,7 +33,7 @@ func (s *spanResult) record(ctx context.Context, r *run, e *ledger.Event, t *ten
 	// Note the types that have effects on later checks.
 	payload, err := readAudited(e.Payload)
 	if err != nil {
-		fault("payload", "want an object with the members of its type")
+		fault("payload", "must be an object with the members of its type")
 		return
 	}
 	switch e.Type {
@@ -67,7 +67,7 @@ func (s *spanResult) record(ctx context.Context, r *run, e *ledger.Event, t *ten
 	// A payload without the member integrity has no signed record.
 	if payload.Integrity == nil {
 		if e.KeyID != "" {
-			fault("key_id", "want none: the payload carries no signed record")
+			fault("key_id", "must be empty: the payload contains no signed record")
 		}
 		return
 	}
@@ -82,10 +82,10 @@ func (s *spanResult) signatures(r *run, e *ledger.Event, payload auditedPayload,
 	fault := func(column, format string, args ...any) { s.fault(eventFault(e.Position, column, format, args...)) }
 	i := *payload.Integrity
 	if i.KeyID != e.KeyID {
-		fault("key_id", "want %s, the key of the record", i.KeyID)
+		fault("key_id", "must be %s, the key of the record", i.KeyID)
 	}
 	if i.Canonicalization != canon.Name || i.HashAlgorithm != "sha256" || i.SignatureAlgorithm != "Ed25519" {
-		fault("payload", "integrity: the algorithms are not ours")
+		fault("payload", "integrity: an algorithm is unknown")
 	}
 	signing, whyNot := r.ring.InUse(i.KeyID, e.Position)
 	if whyNot != "" {
@@ -98,7 +98,7 @@ func (s *spanResult) signatures(r *run, e *ledger.Event, payload auditedPayload,
 	key := signing.Public
 	sealedRecord := payload.Sealed != nil && payload.Sealed.Signature != ""
 	if sealedRecord && !r.verifier.Signed(key, seal.TypeCommitted, payload.Record, payload.Sealed.Signature) {
-		fault("payload", "sealed: the signature is not of this key over the record as it is stored")
+		fault("payload", "sealed: the signature does not match the key and the stored record")
 	}
 	if sealedRecord && !open {
 		return
@@ -110,7 +110,7 @@ func (s *spanResult) signatures(r *run, e *ledger.Event, payload auditedPayload,
 		fault("payload", "record: it hashes to %s, not to recordHash", got)
 	}
 	if !r.verifier.Signed(key, i.PayloadType, opened, i.Signature) {
-		fault("payload", "record: the signature is not of this key over the record")
+		fault("payload", "record: the signature does not match the key and the record")
 	}
 }
 
@@ -119,37 +119,37 @@ func (s *spanResult) meaning(r *run, e *ledger.Event, payload auditedPayload, t 
 	fault := func(format string, args ...any) { s.fault(eventFault(e.Position, "payload", format, args...)) }
 	record, err := readRecord(payload.Record)
 	if err != nil {
-		fault("record: want an object")
+		fault("record must be an object")
 		return
 	}
 	if record.OrgID != "" && record.OrgID != e.Tenant {
-		fault("record: it is of organization %s and is in tenant %s", record.OrgID, e.Tenant)
+		fault("record: its organization is %s, but its tenant is %s", record.OrgID, e.Tenant)
 	}
 	for _, text := range []string{record.IssuedAt, record.ReceivedAt} {
 		if text == "" {
 			continue
 		}
 		if at, err := time.Parse(time.RFC3339Nano, text); err != nil || at.UnixMicro() > e.OccurredUS {
-			fault("record: its time is after the event's, %s", e.Occurred().Format(time.RFC3339Nano))
+			fault("record: its time is after that of the event, %s", e.Occurred().Format(time.RFC3339Nano))
 		}
 	}
 	switch e.Type {
 	case events.TypeDecisionRecorded:
 		if e.Stream != "decision/"+record.DecisionID {
-			fault("record: it is of another decision than its stream")
+			fault("record: its decision is not that of its stream")
 		}
 		r.set.add(kindDecision, r.set.fingerprint(payload.Integrity.RecordHash, record.BindingHash), e.Position, e.Tenant, e.Stream)
 		switch {
 		case t.policy != "" && record.PolicyHash != t.policy:
-			fault("record: it names policy %s, and the active one was %s", record.PolicyHash, t.policy)
+			fault("record: it names policy %s, but the active one was %s", record.PolicyHash, t.policy)
 		case t.policy == "" && t.needs.policy == "":
 			t.needs = needed{record.PolicyHash, e.Position}
 		case t.policy == "" && t.needs.policy != record.PolicyHash:
-			fault("record: it names another policy than the decision at %d, and none was activated between", t.needs.position)
+			fault("record: it names another policy than the decision at position %d, but no policy was activated after that decision", t.needs.position)
 		}
 	case events.TypeReceiptRecorded, events.TypeApprovalRecorded:
 		if e.Stream != "decision/"+record.DecisionID {
-			fault("record: it is of another decision than its stream")
+			fault("record: its decision is not that of its stream")
 		}
 		r.set.add(kindFollower, r.set.fingerprint(record.DecisionRecordHash, record.BindingHash), e.Position, e.Tenant, e.Stream)
 	}

@@ -68,33 +68,33 @@ func wrongForm(raw [][]byte, e *ledger.Event) *Fault {
 	}
 	for _, column := range hashColumns {
 		if hash := raw[column.at]; hash != nil && len(hash) != len(ledger.Hash{}) {
-			return wrong(column.name, "want 32 bytes")
+			return wrong(column.name, "must have 32 bytes")
 		}
 	}
 	switch {
 	case e.Version < 1:
-		return wrong("version", "want at least 1")
+		return wrong("version", "must be at least 1")
 	case e.SchemaVersion < 0:
-		return wrong("schema_version", "want at least 0")
+		return wrong("schema_version", "must be at least 0")
 	case e.More < 0 || e.More >= ledger.MaxEvents:
-		return wrong("more", "want 0 to %d", ledger.MaxEvents-1)
+		return wrong("more", "must be 0 to %d", ledger.MaxEvents-1)
 	case e.OccurredUS < 1:
-		return wrong("occurred_us", "want a time after 1970")
+		return wrong("occurred_us", "must be a time after 1970")
 	case (e.IdemKey == nil) != (e.ContentHash == nil):
-		return wrong("content_hash", "want one with an idempotency key, and null without")
+		return wrong("content_hash", "must be set if, and only if, idem_key is set")
 	case e.Payload != nil && (len(e.Payload) < 2 || len(e.Payload) > ledger.MaxPayload):
-		return wrong("payload", "want 2 to %d bytes", ledger.MaxPayload)
+		return wrong("payload", "must have 2 to %d bytes", ledger.MaxPayload)
 	}
 	// The hash of an event does not distinguish null from an empty value, so check that here.
 	for i, series := range []string{"series", "agent"} {
 		name, n, prev := raw[19+3*i], raw[20+3*i], raw[21+3*i]
 		switch {
 		case name != nil && len(name) == 0:
-			return wrong(series, "want a name, or null")
+			return wrong(series, "must be a name or null")
 		case (name == nil) != (n == nil):
-			return wrong(series+"_n", "want a number with a name, and null without")
+			return wrong(series+"_n", "must be set if, and only if, the name is set")
 		case name == nil && prev != nil:
-			return wrong(series+"_prev", "want null without a number")
+			return wrong(series+"_prev", "must be null if there is no number")
 		}
 	}
 	return nil

@@ -117,7 +117,7 @@ func (r *run) pace() *pace.Pace {
 func (r *run) begin(ctx context.Context) error {
 	err := r.pool.QueryRow(ctx, `select size, root, edge from tree_head where p = $1`, r.p).Scan(&r.treeHead.size, &r.treeHead.root, &r.treeHead.edge)
 	if errors.Is(err, pgx.ErrNoRows) {
-		r.fault(Fault{"tree_head", fmt.Sprintf("p %d", r.p), 0, "p", "want a row for each partition"})
+		r.fault(Fault{"tree_head", fmt.Sprintf("p %d", r.p), 0, "p", "there must be a row for each partition"})
 	} else if err != nil {
 		return fmt.Errorf("read tree head: %w", err)
 	}
@@ -126,7 +126,7 @@ func (r *run) begin(ctx context.Context) error {
 		Scan(&origin, &r.head.epoch, &r.head.pos, &r.head.hash)
 	if errors.Is(err, pgx.ErrNoRows) {
 		r.head.missing = true
-		r.headFault("p", "want a row for each partition")
+		r.headFault("p", "there must be a row for each partition")
 		err = r.pool.QueryRow(ctx, `select coalesce(max(pos), 0) from events where p = $1`, r.p).Scan(&r.head.pos)
 	}
 	if err != nil {
@@ -137,9 +137,9 @@ func (r *run) begin(ctx context.Context) error {
 	}
 	if r.Origin == "" {
 		r.Origin = origin
-		r.report.Trusted = append(r.report.Trusted, "the origin, which the database gave: name it with --origin")
+		r.report.Trusted = append(r.report.Trusted, "the origin, which was read from the database: give it with --origin")
 	} else if origin != r.Origin {
-		r.headFault("origin", "want %s", r.Origin)
+		r.headFault("origin", "must be %s", r.Origin)
 	}
 	r.report.Origin = r.Origin
 	return nil
@@ -172,11 +172,11 @@ func (r *run) readKeys(ctx context.Context) error {
 		}
 	}
 	if r.Keys == nil {
-		r.report.Trusted = append(r.report.Trusted, "the signing keys, which the database gave: bring them with --keys")
+		r.report.Trusted = append(r.report.Trusted, "the signing keys, which were read from the database: give them with --keys")
 	}
 	for id, key := range r.ring {
 		if trusted, known := r.Keys[id]; r.Keys != nil && (!known || !trusted.Equal(key.Public)) {
-			r.fault(eventFault(key.From, "payload", "the key %s is activated here, and it is not among those you trust", id))
+			r.fault(eventFault(key.From, "payload", "the key %s is activated here, but is not among the trusted keys", id))
 			delete(r.ring, id)
 		}
 	}
@@ -225,13 +225,13 @@ func (r *run) directory(ctx context.Context) error {
 // conclude makes the checks that need the whole walk, and completes the report.
 func (r *run) conclude() {
 	if len(r.keys) != len(r.met) || !slices.EqualFunc(r.keys, r.met, func(a, b ledger.Event) bool { return a.Hash == b.Hash && a.Position == b.Position }) {
-		r.fault(Fault{"events", "stream signing_key", 0, "stream", "the walk met other signing keys than the look-up by stream"})
+		r.fault(Fault{"events", "stream signing_key", 0, "stream", "the events contain other signing keys than the index of the stream finds"})
 	}
 	if want := max(r.declared, 1); !r.head.missing && r.head.epoch != want {
-		r.headFault("epoch", "want %d, that of the last declared rollback", want)
+		r.headFault("epoch", "must be %d, the epoch of the last declared rollback", want)
 	}
 	if r.unopened > 0 {
-		r.report.Gaps = append(r.report.Gaps, fmt.Sprintf("the personal members of %d events, which were not opened (DATA_KEK is not given, or they are erased)", r.unopened))
+		r.report.Gaps = append(r.report.Gaps, fmt.Sprintf("the personal members of %d events, which were not decrypted (DATA_KEK is not given, or the members are erased)", r.unopened))
 	}
 	if r.unread > 0 {
 		r.report.Gaps = append(r.report.Gaps, fmt.Sprintf("the payloads of %d archived events, which were not read (countersign verify reads them)", r.unread))
@@ -244,7 +244,7 @@ func (r *run) conclude() {
 		r.report.Gaps = append(r.report.Gaps, fmt.Sprintf("the records of %d events from position %s on, which a compromised key signed", r.void.count, from))
 	}
 	if r.voidNotes > 0 {
-		r.report.Gaps = append(r.report.Gaps, fmt.Sprintf("anything by %d checkpoints, which a compromised key signed", r.voidNotes))
+		r.report.Gaps = append(r.report.Gaps, fmt.Sprintf("anything that %d checkpoints would prove, because a compromised key signed them", r.voidNotes))
 	}
 	r.report.Tenants, r.report.Head, r.report.Hash = len(r.tenants), r.head.pos, r.last.hash.String()
 	if r.head.pos == 0 {

@@ -51,14 +51,14 @@ func Heed(l *ledger.Ledger, c SelfChecks, check ledger.SelfCheck) {
 	case check.False != "":
 		err = c.Folder.KeepFinding(l.Base(), check.False)
 		if !c.GoOn {
-			_ = l.Refuse(fmt.Errorf("%w: %s. countersign verify says all that is false: restore the newest copy that verifies, "+
-				"run countersign verify on it and start again, or go on with it as it is by serve --accept-findings", ledger.ErrTampered, check.False))
+			_ = l.Refuse(fmt.Errorf("%w: %s. countersign verify lists all faults. Restore the newest copy that verifies, "+
+				"run countersign verify on it and start again; or continue with this ledger by serve --accept-findings", ledger.ErrTampered, check.False))
 		}
 	case check.Read:
 		err = c.Folder.ForgetFinding(l.Base())
 	}
 	if err != nil {
-		l.Log().Error("what the ledger's verification found could not be remembered", "error", err)
+		l.Log().Error("the finding of the ledger's verification could not be stored", "error", err)
 	}
 }
 
@@ -66,11 +66,11 @@ func Heed(l *ledger.Ledger, c SelfChecks, check ledger.SelfCheck) {
 func HeedRemembered(l *ledger.Ledger, c SelfChecks) error {
 	remembered, err := c.Folder.Finding(l.Base())
 	if err != nil {
-		return fmt.Errorf("read what the last verification found: %w", err)
+		return fmt.Errorf("read the finding of the last verification: %w", err)
 	}
 	if remembered != "" && !c.GoOn {
 		_ = l.Refuse(fmt.Errorf("%w, as a verification found before this start: %s. Restore the newest copy that verifies, run countersign verify on it "+
-			"and start again, or go on with it as it is by serve --accept-findings", ledger.ErrTampered, remembered))
+			"and start again; or continue with this ledger by serve --accept-findings", ledger.ErrTampered, remembered))
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func SelfCheck(ctx context.Context, l *ledger.Ledger, kek []byte, outside ...che
 	case check.Faults > 0:
 		check.First = report.Faults[0].Error()
 		check.False = report.FalseHistory()
-		l.Log().Error("the ledger is not what was appended: run countersign verify", "faults", check.Faults, "first", check.First)
+		l.Log().Error("the ledger was altered: run countersign verify", "faults", check.Faults, "first", check.First)
 	default:
 		l.Log().Info("the ledger verified itself", "events", check.Events, "took", check.Took)
 	}

@@ -16,7 +16,7 @@ import (
 func (s *spanResult) numbers(r *run, e *ledger.Event, read bool) {
 	fault := func(column, format string, args ...any) { s.fault(eventFault(e.Position, column, format, args...)) }
 	if column := e.HalfNumber(); column != "" {
-		fault(column, "want all of a number or nothing of it, and a hash of the number before from 2 on")
+		fault(column, "a number must have all its columns or none, and from number 2 on the hash of the previous event")
 	}
 	agent, ofDecision := events.AgentOf(e.Type, e.Payload)
 	if read {
@@ -25,12 +25,12 @@ func (s *spanResult) numbers(r *run, e *ledger.Event, read bool) {
 		case err != nil:
 			fault("payload", "%s", err)
 		case e.Series != series:
-			fault("series", "want %q, as its payload says", series)
+			fault("series", "must be %q, according to its payload", series)
 		case !ofDecision && e.Agent != agent:
-			fault("agent", "want %q, as its payload says", agent)
+			fault("agent", "must be %q, according to its payload", agent)
 		}
 	} else if !events.IsSeries(e.Type, e.Series) {
-		fault("series", "want one of %q", events.SeriesNames(e.Type))
+		fault("series", "must be one of %q", events.SeriesNames(e.Type))
 	}
 	if e.Series != "" {
 		r.set.addNumber(kindNumber, e, "", e.SeriesN, e.SeriesPrev)
@@ -82,13 +82,13 @@ func numberFault(before, e entry, first bool) (f Fault, found bool) {
 	case kindAfter, kindAgentAfter:
 		switch {
 		case first:
-			return eventFault(e.position, column, "the number before it is missing"), true
+			return eventFault(e.position, column, "the previous number is missing"), true
 		case e.a != before.a:
-			return eventFault(e.position, column[:len(column)-1]+"prev", "want the hash of the number before it"), true
+			return eventFault(e.position, column[:len(column)-1]+"prev", "must be the hash of the event with the previous number"), true
 		}
 	case kindAgentRepeated:
 		if !first && e.a != before.a { // a receipt whose decision is missing is reported by its record
-			return eventFault(e.position, "agent", "want that of the decision in its stream"), true
+			return eventFault(e.position, "agent", "must be the agent of the decision in its stream"), true
 		}
 	case kindAgentKey:
 		if !first && e.a != before.a {
@@ -96,7 +96,7 @@ func numberFault(before, e entry, first bool) (f Fault, found bool) {
 		}
 	case kindAgentName:
 		if !first && e.a != before.a {
-			return eventFault(e.position, "agent", "the data key is of another agent at position %d", before.position), true
+			return eventFault(e.position, "agent", "the data key belongs to another agent at position %d", before.position), true
 		}
 	}
 	return Fault{}, false

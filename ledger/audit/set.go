@@ -176,7 +176,7 @@ func (s *set) check(ctx context.Context, pace *pace.Pace, fault func(Fault)) err
 			}
 			stored, err := io.ReadAll(bufio.NewReader(b.file))
 			if err != nil {
-				return errors.Join(errors.New("read back what was put aside"), err)
+				return errors.Join(errors.New("read the temporary file of a bucket"), err)
 			}
 			b.entries = append(stored, b.entries...)
 		}
@@ -205,7 +205,7 @@ func checkEntries(sorted [][]byte, fault func(Fault)) {
 		e := entryOf(octets)
 		switch {
 		case e.kind == kindVersion && e.a != int64(i)+1:
-			fault(eventFault(e.position, "version", "want %d in its stream", i+1))
+			fault(eventFault(e.position, "version", "must be %d in its stream", i+1))
 			return
 		case e.kind == kindIdem && i > 0:
 			fault(eventFault(e.position, "idem_key", "position %d has the same key", before.position))
@@ -214,10 +214,10 @@ func checkEntries(sorted [][]byte, fault func(Fault)) {
 		case e.kind == kindFollower && i > 0 && before.kind == kindUnread:
 			return // the decision was not read, so there is no value to compare with
 		case e.kind == kindFollower && (i == 0 || before.kind != kindDecision && before.kind != kindFollower):
-			fault(eventFault(e.position, "payload", "there is no decision for it"))
+			fault(eventFault(e.position, "payload", "its decision is missing"))
 			return
 		case e.kind == kindFollower && e.a != before.a:
-			fault(eventFault(e.position, "payload", "it does not repeat the recordHash and the bindingHash of its decision"))
+			fault(eventFault(e.position, "payload", "its recordHash and bindingHash are not those of its decision"))
 			return
 		case e.kind == kindKeyUse && i == 0:
 			fault(Fault{"subject_keys", fmt.Sprintf("of the event at %d", e.position), e.position, "key_id", "the row of the data key is missing"})
@@ -225,7 +225,7 @@ func checkEntries(sorted [][]byte, fault func(Fault)) {
 		case e.kind == kindKeyUse:
 			return // the row exists, so every use is right
 		case e.kind == kindEntry && (len(sorted) == 1 || e.a != entryOf(sorted[1]).a):
-			fault(Fault{"directory", fmt.Sprintf("pos %d", e.position), e.position, "pos", "it is not the first event with this name and value"})
+			fault(Fault{"directory", fmt.Sprintf("pos %d", e.position), e.position, "pos", "the position is not that of the first event with this name and value"})
 			return
 		case e.kind == kindEntered && i == 0:
 			fault(Fault{"directory", fmt.Sprintf("of the event at %d", e.position), e.position, "name", "the row of this event is missing"})

@@ -98,7 +98,7 @@ func (r *run) span(ctx context.Context, from, to int64) spanResult {
 		}
 		e.Payload = stored.Payload(e.Payload)
 		if e.Position != next {
-			s.fault(eventFault(next, "pos", "it is missing: positions are dense"))
+			s.fault(eventFault(next, "pos", "the event is missing: positions must be dense"))
 			next = e.Position
 		}
 		next++
@@ -106,7 +106,7 @@ func (r *run) span(ctx context.Context, from, to int64) spanResult {
 	}
 	s.archived = nil
 	if s.err = errors.Join(s.err, rows.Err()); s.err == nil && next != to+1 {
-		s.fault(eventFault(next, "pos", "it is missing: the head is at %d", to))
+		s.fault(eventFault(next, "pos", "the event is missing: the head is at position %d", to))
 	}
 	return s
 }
@@ -168,13 +168,13 @@ func (s *spanResult) event(ctx context.Context, r *run, e *ledger.Event, preimag
 func chainFaults(e chainLink, before chainEnd, tenant string) []Fault {
 	var faults []Fault
 	if want := before.sequence + 1; e.sequence != want {
-		faults = append(faults, eventFault(e.position, "tseq", "want %d of tenant %s", want, tenant))
+		faults = append(faults, eventFault(e.position, "tseq", "must be %d in tenant %s", want, tenant))
 	}
 	if e.prev != before.hash {
-		faults = append(faults, eventFault(e.position, "prev", "want %s, the hash of the tenant's previous event", before.hash))
+		faults = append(faults, eventFault(e.position, "prev", "must be %s, the hash of the tenant's previous event", before.hash))
 	}
 	if e.occurredUS < before.occurredUS {
-		faults = append(faults, eventFault(e.position, "occurred_us", "want at least %d: times do not fall within a tenant", before.occurredUS))
+		faults = append(faults, eventFault(e.position, "occurred_us", "must be at least %d: times never decrease within a tenant", before.occurredUS))
 	}
 	return faults
 }
@@ -185,11 +185,11 @@ func groupFault(before, e edgeEvent) *Fault {
 	var f Fault
 	switch first := before.more == 0; {
 	case first && !e.keyed:
-		f = eventFault(e.position, "idem_key", "want a key and a content hash on the first event of an append")
+		f = eventFault(e.position, "idem_key", "the first event of an append must have a key and a content hash")
 	case !first && e.keyed:
-		f = eventFault(e.position, "idem_key", "want none within an append")
+		f = eventFault(e.position, "idem_key", "must be null: only the first event of an append has a key")
 	case !first && (e.more != before.more-1 || e.tenant != before.tenant):
-		f = eventFault(e.position, "more", "want %d of the append that began before", before.more-1)
+		f = eventFault(e.position, "more", "must be %d in an append that has not ended", before.more-1)
 	default:
 		return nil
 	}

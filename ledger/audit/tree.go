@@ -42,7 +42,7 @@ func (r *run) growTree(ctx context.Context, s *spanResult) error {
 			if pin := &r.pins[i]; pin.Size == size {
 				pin.met = true
 				if pin.Root != r.tree.Root() {
-					r.fault(Fault{"events", fmt.Sprintf("pos 1 to %d", size), 0, "hash", "FORK: they are not the events that the checkpoint of " + pin.Name + " vouches for"})
+					r.fault(Fault{"events", fmt.Sprintf("pos 1 to %d", size), 0, "hash", "FORK: the events do not match the checkpoint of " + pin.Name})
 				}
 			}
 		}
@@ -87,7 +87,7 @@ func (r *run) checkNote(n storedNote) {
 	case err != nil:
 		r.fault(Fault{"checkpoints", row, n.size, "note", err.Error()})
 	case c.Size != n.size || c.Root != root:
-		r.fault(Fault{"checkpoints", row, n.size, "note", "it is a note of another size or root"})
+		r.fault(Fault{"checkpoints", row, n.size, "note", "the note has another size or root"})
 	}
 }
 
@@ -102,7 +102,7 @@ func (r *run) checkTreeHead() {
 		r.fault(Fault{"tree_head", row, 0, "root", fmt.Sprintf("the first %d events have the root %x", r.treeHead.size, root)})
 	}
 	if !bytes.Equal(r.treeHead.edge, edge) {
-		r.fault(Fault{"tree_head", row, 0, "edge", fmt.Sprintf("it is not the edge of %d events", r.treeHead.size)})
+		r.fault(Fault{"tree_head", row, 0, "edge", fmt.Sprintf("must be the edge of the tree of %d events", r.treeHead.size)})
 	}
 }
 
@@ -130,9 +130,9 @@ func (r *run) compareTiles(ctx context.Context, want []tree.Tile, partial bool) 
 		row := fmt.Sprintf("level %d, n %d", w.Level, w.N)
 		switch {
 		case len(got) == 0:
-			r.fault(Fault{"tiles", row, 0, "data", "want a tile: every proof rests on it"})
+			r.fault(Fault{"tiles", row, 0, "data", "the tile is missing: proofs need it"})
 		case !bytes.Equal(got, w.Data):
-			r.fault(Fault{"tiles", row, 0, "data", "it does not hold the hashes of these events"})
+			r.fault(Fault{"tiles", row, 0, "data", "the tile does not contain the hashes of these events"})
 		}
 	}
 	return nil
@@ -148,7 +148,7 @@ func (r *run) finishTree(ctx context.Context) error {
 	}
 	for _, pin := range r.pins {
 		if !pin.met && pin.Size > 0 {
-			r.fault(Fault{"events", fmt.Sprintf("pos %d", pin.Size), pin.Size, "pos", "the checkpoint of " + pin.Name + " was not met"})
+			r.fault(Fault{"events", fmt.Sprintf("pos %d", pin.Size), pin.Size, "pos", "the events end before the checkpoint of " + pin.Name})
 		}
 	}
 	var beyond int64
@@ -156,13 +156,13 @@ func (r *run) finishTree(ctx context.Context) error {
 		return fmt.Errorf("read checkpoints: %w", err)
 	}
 	if beyond > 0 {
-		r.fault(Fault{"checkpoints", fmt.Sprintf("%d rows", beyond), 0, "size", "they are of more events than there are"})
+		r.fault(Fault{"checkpoints", fmt.Sprintf("%d rows", beyond), 0, "size", "these checkpoints cover more events than there are"})
 	}
 	if err := r.pool.QueryRow(ctx, `select count(*) from checkpoints where p = $1 and size = 0`, r.p).Scan(&beyond); err != nil {
 		return fmt.Errorf("read checkpoints: %w", err)
 	}
 	if beyond > 0 {
-		r.fault(Fault{"checkpoints", "size 0", 0, "size", "nobody signs an empty ledger"})
+		r.fault(Fault{"checkpoints", "size 0", 0, "size", "there must be no checkpoint of an empty ledger"})
 	}
 	return r.strayTiles(ctx)
 }
@@ -170,7 +170,7 @@ func (r *run) finishTree(ctx context.Context) error {
 func (r *run) checkTreeHead0() {
 	empty := tree.Empty()
 	if len(r.treeHead.edge) > 0 || !bytes.Equal(r.treeHead.root, empty[:]) {
-		r.fault(Fault{"tree_head", fmt.Sprintf("p %d", r.p), 0, "root", "want the root and the edge of no events"})
+		r.fault(Fault{"tree_head", fmt.Sprintf("p %d", r.p), 0, "root", "must be the root and the edge of an empty tree"})
 	}
 }
 

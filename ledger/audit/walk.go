@@ -69,17 +69,17 @@ func (r *run) walk(ctx context.Context) error {
 	}
 	// The last event must match the head row and must be the last of its append.
 	if r.last.more > 0 {
-		r.fault(eventFault(r.last.position, "more", "the ledger ends within an append of which %d events are missing", r.last.more))
+		r.fault(eventFault(r.last.position, "more", "the last append lacks %d events", r.last.more))
 	}
 	if r.last.position != r.head.pos {
-		r.headFault("pos", "the last event is at %d", r.last.position)
+		r.headFault("pos", "the last event is at position %d", r.last.position)
 	}
 	want := ledger.Genesis(r.Origin, "")
 	if r.head.pos > 0 {
 		want = r.last.hash
 	}
 	if !r.head.missing && !bytes.Equal(r.head.hash, want[:]) {
-		r.headFault("last_hash", "want %s, the hash of the event at %d", want, r.head.pos)
+		r.headFault("last_hash", "must be %s, the hash of the event at position %d", want, r.head.pos)
 	}
 	return nil
 }
@@ -118,7 +118,7 @@ func (r *run) joinTenant(tenant string, s *tenantSpan) {
 	end := r.tenants[tenant]
 	if end == nil {
 		if home := ledger.Home(tenant, r.n); home != r.p {
-			r.fault(eventFault(s.first.position, "p", "want %d of %d, where tenant %s is at home", home, r.n, tenant))
+			r.fault(eventFault(s.first.position, "p", "must be %d of %d partitions, because of tenant %s", home, r.n, tenant))
 		}
 		end = &tenantEnd{chainEnd: chainEnd{hash: ledger.Genesis(r.Origin, tenant)}}
 		r.tenants[tenant] = end
@@ -127,7 +127,7 @@ func (r *run) joinTenant(tenant string, s *tenantSpan) {
 		r.fault(f)
 	}
 	if s.needs.policy != "" && s.needs.policy != end.policy {
-		r.fault(eventFault(s.needs.position, "payload", "the decision names policy %s, and the active one was %q", s.needs.policy, end.policy))
+		r.fault(eventFault(s.needs.position, "payload", "the decision names policy %s, but the active one was %q", s.needs.policy, end.policy))
 	}
 	end.chainEnd = s.last
 	if s.policy != "" {
@@ -152,7 +152,7 @@ func (r *run) strayRows(ctx context.Context) error {
 	}
 	var position int64
 	if _, err = pgx.ForEachRow(rows, []any{&position}, func() error {
-		r.fault(eventFault(position, "pos", "want 1 to the position of the head"))
+		r.fault(eventFault(position, "pos", "must be from 1 to the position of the head"))
 		return nil
 	}); err != nil {
 		return fmt.Errorf("read events: %w", err)
@@ -168,7 +168,7 @@ func (r *run) strayPartitions(ctx context.Context) error {
 	var p int16
 	var position int64
 	if _, err = pgx.ForEachRow(rows, []any{&p, &position}, func() error {
-		r.fault(Fault{"events", fmt.Sprintf("p %d, pos %d", p, position), position, "p", fmt.Sprintf("want 0 to %d: there are no other partitions", r.n-1)})
+		r.fault(Fault{"events", fmt.Sprintf("p %d, pos %d", p, position), position, "p", fmt.Sprintf("must be 0 to %d: there are no other partitions", r.n-1)})
 		return nil
 	}); err != nil {
 		return fmt.Errorf("read events: %w", err)
@@ -178,7 +178,7 @@ func (r *run) strayPartitions(ctx context.Context) error {
 			return fmt.Errorf("read %s: %w", table, err)
 		}
 		if position > 0 {
-			r.fault(Fault{table, fmt.Sprintf("%d rows", position), 0, "p", fmt.Sprintf("want 0 to %d: there are no other partitions", r.n-1)})
+			r.fault(Fault{table, fmt.Sprintf("%d rows", position), 0, "p", fmt.Sprintf("must be 0 to %d: there are no other partitions", r.n-1)})
 		}
 	}
 	return nil

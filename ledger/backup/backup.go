@@ -355,27 +355,27 @@ func writeSynced(path string, text []byte) error {
 func Read(folder string) (m Manifest, err error) {
 	text, err := os.ReadFile(filepath.Join(folder, manifestName))
 	if err != nil {
-		return m, fmt.Errorf("no backup in %s: %w", folder, err)
+		return m, fmt.Errorf("there is no backup in %s: %w", folder, err)
 	}
 	if err := canon.Decode(text, &m); err != nil || m.Schema != format {
-		return m, fmt.Errorf("manifest.json is not that of a backup of the form %s", format)
+		return m, fmt.Errorf("manifest.json does not describe a backup of the form %s", format)
 	}
 	if m.Beginning != migrations.Beginning() {
 		return m, errors.New("the backup was made by another program, before the first release: restore it with the program that made it")
 	}
 	if m.Migration != migrations.Latest() {
-		return m, fmt.Errorf("the backup is of schema %d and this program has %d: restore with the release that made it, then upgrade", m.Migration, migrations.Latest())
+		return m, fmt.Errorf("the backup has database schema %d, but this program has %d: restore it with the release that made it, then upgrade", m.Migration, migrations.Latest())
 	}
 	for _, t := range m.Tables {
 		if t.Name == "" || strings.ContainsAny(t.Name, `/\.`) {
-			return m, errors.New("manifest.json names a table that cannot be one")
+			return m, errors.New("manifest.json contains an invalid table name")
 		}
 	}
 	return m, nil
 }
 
 // ErrHoldsEvents means that the database contains events. Restore never overwrites a ledger.
-var ErrHoldsEvents = errors.New("the database holds a ledger with events: restore into an empty one")
+var ErrHoldsEvents = errors.New("the database contains events: restore into an empty database")
 
 // Restore migrates a database to this program's schema and copies a backup into it, all or
 // nothing. It reads the data keys from keys and returns the key files in it. If keys is nil,
@@ -438,7 +438,7 @@ func (t Table) restore(ctx context.Context, tx pgx.Tx, path string) error {
 		return err
 	}
 	if hex.EncodeToString(sum.Sum(nil)) != t.SHA256 || done.RowsAffected() != t.Rows {
-		return errors.New("the file is not the one that the manifest names")
+		return errors.New("the file does not match the hash and the number of rows in the manifest")
 	}
 	return nil
 }

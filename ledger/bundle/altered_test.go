@@ -283,9 +283,9 @@ func TestAPinProtectsATenantsTail(t *testing.T) {
 		"a period before it":                      {files: cut(0, 3, "", "15:00:02"), pin: pinOf(5, whole)},
 		"a note of no events":                     {files: draw(), pin: note(0, tree.Empty())},
 		"a note of no events with another root":   {files: draw(), pin: note(0, tree.Hash{1}), reason: "pin: FORK"},
-		"a tenant's line of another form":         {files: draw(), pin: append(bytes.Clone(pinOf(5, whole)), "org_2 x\n"...), lacks: "pin: want a checkpoint"},
-		"a tenant twice":                          {files: draw(), pin: append(bytes.Clone(pinOf(5, whole)), "org_1 5 "+strings.Repeat("0", 64)+"\n"...), lacks: "pin: want a checkpoint"},
-		"a line without an end":                   {files: draw(), pin: bytes.TrimSuffix(pinOf(5, whole), []byte("\n")), lacks: "pin: want a checkpoint"},
+		"a tenant's line of another form":         {files: draw(), pin: append(bytes.Clone(pinOf(5, whole)), "org_2 x\n"...), lacks: "pin: it must be a checkpoint"},
+		"a tenant twice":                          {files: draw(), pin: append(bytes.Clone(pinOf(5, whole)), "org_1 5 "+strings.Repeat("0", 64)+"\n"...), lacks: "pin: it must be a checkpoint"},
+		"a line without an end":                   {files: draw(), pin: bytes.TrimSuffix(pinOf(5, whole), []byte("\n")), lacks: "pin: it must be a checkpoint"},
 	})
 	r := verified(t, cut(0, 3, "", "15:00:02"), pinOf(5, whole))
 	if want := pinOf(5, whole); !bytes.Equal(r.Pin, want) {

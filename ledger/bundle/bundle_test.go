@@ -338,8 +338,8 @@ func TestABundleContinuesThePinOrIsNotVerified(t *testing.T) {
 		"no proof begins with it": {draw(), seen(3), "", "pin: this bundle has no proof that its 7 events continue the 3 you have seen"},
 		"another, and no proof":   {draw(), note(3, tree.Hash{1}), "", "pin: this bundle has no proof"},
 		"no checkpoint":           {uncovered, seen(3), "", "pin: no checkpoint covers"},
-		"no note":                 {draw(), []byte("nonsense"), "", "pin: want a checkpoint"},
-		"empty":                   {draw(), []byte{}, "", "pin: want a checkpoint"},
+		"no note":                 {draw(), []byte("nonsense"), "", "pin: it must be a checkpoint"},
+		"empty":                   {draw(), []byte{}, "", "pin: it must be a checkpoint"},
 	} {
 		folder := t.TempDir()
 		write(t, folder, c.files)
@@ -401,8 +401,8 @@ func TestWithoutAKeyNothingIsChecked(t *testing.T) {
 		keys   []bundle.Key
 		err    string
 	}{
-		{folder, nil, "keys: none signs records"}, {folder, of("checkpoint"), "keys: none signs records"},
-		{folder, of("record"), "keys: none signs checkpoints"}, {uncovered, of("record"), ""},
+		{folder, nil, "keys: there is no record key"}, {folder, of("checkpoint"), "keys: there is no record key"},
+		{folder, of("record"), "keys: there is no checkpoint key"}, {uncovered, of("record"), ""},
 	} {
 		r, err := verdictIn(t, c.folder, c.keys, nil)
 		if c.err == "" && (err != nil || !r.Valid) || c.err != "" && !strings.HasPrefix(fmt.Sprint(err), c.err) {
@@ -790,14 +790,14 @@ func TestVerifyPyRefusesWhatItCannotCheck(t *testing.T) {
 		"export --pin pin.txt --keys jwks.json":     {0, "VALID"},
 		"--keys missing.json export":                {2, "missing.json"},
 		"--keys jwks.json --pin missing.txt export": {2, "missing.txt"},
-		"--keys jwks.json --pin=bad.txt export":     {2, "pin: want a checkpoint"},
+		"--keys jwks.json --pin=bad.txt export":     {2, "pin: it must be a checkpoint"},
 		"--keys list.json export":                   {2, "keys: want a JSON Web Key Set"},
 		"--keys number.json export":                 {2, "keys: want a JSON Web Key Set"},
 		"--keys none.json export":                   {2, "keys: want a JSON Web Key Set"},
 		"--keys kinds.json export":                  {2, "keys: want a JSON Web Key Set"},
 		"--keys deep.json export":                   {2, "keys: want a JSON Web Key Set"},
 		"--keys twice.json export":                  {2, "keys: want a JSON Web Key Set"},
-		"--keys empty.json export":                  {2, "keys: none signs records"},
+		"--keys empty.json export":                  {2, "keys: there is no record key"},
 		"--keys jwks.json --strict export":          {2, usage},
 		"--keys jwks.json --pi pin.txt export":      {2, usage},
 		"--keys jwks.json export export":            {2, usage},

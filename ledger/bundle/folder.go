@@ -367,7 +367,7 @@ func unpack(ctx context.Context, packed io.Reader, put func(name string, from io
 	source := &watched{ctx: context.WithoutCancel(ctx), from: packed} // counts the packed bytes for bounded; must not fail before content does
 	compressed, err := gzip.NewReader(source)
 	if err != nil {
-		return errors.New("the file is no bundle: want a folder or a .tar.gz of countersign export")
+		return errors.New("the file is not a bundle: it must be a folder or a .tar.gz made by countersign export")
 	}
 	content := &bounded{watched{ctx: ctx, from: compressed, progress: progress, doing: "unpacked"}, source}
 	archive, left, seen := tar.NewReader(content), int64(maxFile), map[string]bool{}
@@ -398,7 +398,7 @@ func unpack(ctx context.Context, packed io.Reader, put func(name string, from io
 	}
 }
 
-var errNotOurs = errors.New("the file is no bundle of countersign export, or is too large")
+var errNotOurs = errors.New("the file is not a bundle made by countersign export, or is too large")
 
 // padding reads to the end of the stream, so that the checksum of gzip is verified. The rest must
 // be zeros, with which programs pad archives.

@@ -30,7 +30,7 @@ func ReadKeySet(text []byte) ([]Key, error) {
 		return nil, err
 	}
 	if err := json.Unmarshal(text, &set, json.MatchCaseInsensitiveNames(true)); err != nil {
-		return nil, errors.New("expected a JSON Web Key Set")
+		return nil, errors.New("the file must be a JSON Web Key Set")
 	}
 	var keys []Key
 	for _, key := range set.Keys {

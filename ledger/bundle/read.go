@@ -31,7 +31,7 @@ func (b *Bundle) Manifest() (m Manifest, err error) {
 		Record Manifest `json:"record"`
 	}
 	if err := json.Unmarshal(text, &envelope); err != nil {
-		return m, errors.New("manifest.json is missing or has another form: verify the export")
+		return m, errors.New("manifest.json is missing or malformed: verify the export")
 	}
 	return envelope.Record, nil
 }
@@ -87,7 +87,7 @@ func read[T any](ctx context.Context, b *Bundle, name string, parse func([]byte)
 		ended, err := b.lines(ctx, name, func(n int, text []byte) error {
 			value, ok := parse(text)
 			if !ok {
-				return fmt.Errorf("%s line %d has another form: verify the export", name, n)
+				return fmt.Errorf("%s line %d is malformed: verify the export", name, n)
 			}
 			if !yield(value, nil) {
 				return io.EOF

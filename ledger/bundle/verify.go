@@ -74,9 +74,9 @@ func (u Unchecked) Error() string { return string(u) }
 
 // Texts that verify.py has too.
 const (
-	noRecordKey     = Unchecked("keys: none signs records; save them from /.well-known/jwks.json of the service")
-	noCheckpointKey = Unchecked("keys: none signs checkpoints, and the bundle has one; save them from /.well-known/jwks.json of the service")
-	pinUnread       = Unchecked("pin: want a checkpoint of this ledger that a key you trust has signed; if it is of another ledger, name another file, and if the ledger has a new checkpoint key, save its keys again")
+	noRecordKey     = Unchecked("keys: there is no record key; save the keys from /.well-known/jwks.json of the service")
+	noCheckpointKey = Unchecked("keys: there is no checkpoint key, but the bundle has a checkpoint; save the keys from /.well-known/jwks.json of the service")
+	pinUnread       = Unchecked("pin: it must be a checkpoint of this ledger that a key you trust has signed; if it is of another ledger, name another file, and if the ledger has a new checkpoint key, save its keys again")
 	pinUncovered    = Unchecked("pin: no checkpoint covers the events of this bundle, so nothing shows that they continue it; ask for a new export")
 )
 

@@ -99,9 +99,9 @@ class Unchecked(Exception):
     """What the verification lacked: nothing is false, and nothing is shown."""
 
 
-NO_RECORD_KEY = "keys: none signs records; save them from /.well-known/jwks.json of the service"
-NO_CHECKPOINT_KEY = "keys: none signs checkpoints, and the bundle has one; save them from /.well-known/jwks.json of the service"
-PIN_UNREAD = ("pin: want a checkpoint of this ledger that a key you trust has signed; if it is of another ledger, name another file, "
+NO_RECORD_KEY = "keys: there is no record key; save the keys from /.well-known/jwks.json of the service"
+NO_CHECKPOINT_KEY = "keys: there is no checkpoint key, but the bundle has a checkpoint; save the keys from /.well-known/jwks.json of the service"
+PIN_UNREAD = ("pin: it must be a checkpoint of this ledger that a key you trust has signed; if it is of another ledger, name another file, "
               "and if the ledger has a new checkpoint key, save its keys again")
 PIN_UNCOVERED = "pin: no checkpoint covers the events of this bundle, so nothing shows that they continue it; ask for a new export"
 PIN_UNPROVEN = ("pin: this bundle has no proof that its %d events continue the %d you have seen, and the pin is left as it was; "

@@ -116,7 +116,7 @@ func Open(text []byte, origin string, keys ...ed25519.PublicKey) (Checkpoint, er
 		return c, err
 	}
 	if c.Origin != origin {
-		return c, fmt.Errorf("%w: it is of another ledger: %s", ErrNote, c.Origin)
+		return c, fmt.Errorf("%w: the note is of another ledger: %s", ErrNote, c.Origin)
 	}
 	var verifiers []note.Verifier
 	known := map[uint32]bool{} // package note refuses the same key twice
@@ -133,7 +133,7 @@ func Open(text []byte, origin string, keys ...ed25519.PublicKey) (Checkpoint, er
 		verifiers = append(verifiers, v)
 	}
 	if _, err := note.Open(text, note.VerifierList(verifiers...)); err != nil {
-		return c, fmt.Errorf("%w: no trusted key signed it", ErrNote)
+		return c, fmt.Errorf("%w: no trusted key has signed the note", ErrNote)
 	}
 	return c, checkLines(text, c, verifiers)
 }
@@ -146,7 +146,7 @@ func checkLines(text []byte, c Checkpoint, verifiers []note.Verifier) error {
 		name, encoded, _ := strings.Cut(strings.TrimPrefix(strings.TrimSuffix(line, "\n"), "— "), " ")
 		signature, err := base64.StdEncoding.Strict().DecodeString(encoded)
 		if err != nil || len(signature) < 5 || base64.StdEncoding.EncodeToString(signature) != encoded {
-			return fmt.Errorf("%w: a signature line has another form", ErrNote)
+			return fmt.Errorf("%w: a signature line is malformed", ErrNote)
 		}
 		for _, v := range verifiers {
 			if name == v.Name() && binary.BigEndian.Uint32(signature) == v.KeyHash() && !v.Verify([]byte(c.Text()), signature[4:]) {
@@ -159,7 +159,7 @@ func checkLines(text []byte, c Checkpoint, verifiers []note.Verifier) error {
 
 // Parse reads a note without checking its signatures.
 func Parse(text []byte) (Checkpoint, error) {
-	bad := fmt.Errorf("%w: want origin, size, root, an empty line and signatures", ErrNote)
+	bad := fmt.Errorf("%w: a note must have origin, size, root, an empty line and signatures", ErrNote)
 	body, signatures, found := strings.Cut(string(text), "\n\n")
 	lines := strings.Split(body, "\n")
 	if !found || len(lines) != 3 || lines[0] == "" || !strings.HasPrefix(signatures, "— ") || strings.Contains(signatures, "\n\n") {

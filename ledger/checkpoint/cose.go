@@ -115,7 +115,7 @@ func NewReceipts(text []byte, keys ...ed25519.PublicKey) (Receipts, error) {
 			return Receipts{c.Size, coseProtected(key), signature}, nil
 		}
 	}
-	return Receipts{}, fmt.Errorf("%w: no trusted key signed it for COSE receipts", ErrNote)
+	return Receipts{}, fmt.Errorf("%w: no trusted key has signed the note for COSE receipts", ErrNote)
 }
 
 // Of returns the receipt of the event at a position: a COSE_Sign1 without payload, whose entry is

@@ -26,7 +26,7 @@ func (f Folder) Erased(ledger string) (list []Erased, err error) {
 	for line := range strings.Lines(string(text)) {
 		tenant, keyID, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		if !ok {
-			return nil, fmt.Errorf("%s: want lines of a tenant and the id of a data key", erasedOf(ledger))
+			return nil, fmt.Errorf("%s: each line must have a tenant and the id of a data key", erasedOf(ledger))
 		}
 		list = append(list, Erased{tenant, keyID})
 	}

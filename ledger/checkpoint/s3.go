@@ -65,7 +65,7 @@ func (s *S3) Newest(ctx context.Context, origin string) (int64, []byte, error) {
 	}
 	parts := strings.Split(strings.TrimSpace(string(key)), "/")
 	if len(parts) != 3 || parts[0] != LedgerName(origin) {
-		return 0, nil, fmt.Errorf("%w: the newest note of mirror %s has no name of ours", ErrNote, s)
+		return 0, nil, fmt.Errorf("%w: the object newest in %s does not contain the name of a note", ErrNote, s)
 	}
 	epoch, err := epochOf(parts[1])
 	if err != nil {

@@ -49,7 +49,7 @@ func ParseFiles(address string, env func(string) string) (Files, error) {
 	}
 	files, ok := store.(Files)
 	if _, git := store.(Git); git || !ok {
-		return nil, errors.New("want a folder, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME")
+		return nil, errors.New("the store must be a folder, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME")
 	}
 	return files, nil
 }
@@ -66,7 +66,7 @@ func ParseStore(address string, env func(string) string) (Store, error) {
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "s3" || u.Host == "" || u.User != nil {
-		return nil, errors.New("want a folder, git:FOLDER, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME")
+		return nil, errors.New("the store must be a folder, git:FOLDER, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME")
 	}
 	s := &S3{Bucket: u.Host, Prefix: strings.Trim(u.Path, "/"), Region: u.Query().Get("region"), Endpoint: strings.TrimSuffix(u.Query().Get("endpoint"), "/"),
 		AccessKey: env("AWS_ACCESS_KEY_ID"), SecretKey: env("AWS_SECRET_ACCESS_KEY")}
@@ -92,7 +92,7 @@ func name(origin string, epoch, size int64) string {
 func epochOf(folder string) (int64, error) {
 	digits, ok := strings.CutPrefix(folder, "epoch-")
 	if !ok {
-		return 0, fmt.Errorf("%w: %s is no folder of an epoch", ErrNote, folder)
+		return 0, fmt.Errorf("%w: %s is not the folder of an epoch", ErrNote, folder)
 	}
 	return strconv.ParseInt(digits, 10, 64)
 }
@@ -112,7 +112,7 @@ func (f Folder) String() string { return f.Path }
 // Put implements Store.
 func (f Folder) Put(_ context.Context, epoch int64, c Checkpoint, text []byte) error {
 	if err := f.write(name(c.Origin, epoch, c.Size), text, 0o755, 0o644); err != nil {
-		return fmt.Errorf("keep a checkpoint: %w", err)
+		return fmt.Errorf("store a checkpoint: %w", err)
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func (f Folder) Read(_ context.Context, name string, most int64) ([]byte, error)
 func readMost(r io.Reader, most int64) ([]byte, error) {
 	octets, err := io.ReadAll(io.LimitReader(r, most+1))
 	if err == nil && int64(len(octets)) > most {
-		err = fmt.Errorf("it is longer than %d bytes", most)
+		err = fmt.Errorf("the file is longer than %d bytes", most)
 	}
 	return octets, err
 }

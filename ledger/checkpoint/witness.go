@@ -72,7 +72,7 @@ type cosigner struct {
 const algCosignature = 4
 
 func newCosigner(vkey string) (cosigner, error) {
-	bad := errors.New("the witness's key is not one of a cosigner: want name+hash+base64, as the witness publishes it")
+	bad := errors.New("the witness's key must be a cosigner's key of the form name+hash+base64, as the witness publishes it")
 	name, rest, _ := strings.Cut(vkey, "+")
 	digits, key64, _ := strings.Cut(rest, "+")
 	hash, err1 := strconv.ParseUint(digits, 16, 32)
@@ -141,7 +141,7 @@ func (w Witness) Add(ctx context.Context, old int64, proof []tree.Hash, text []b
 	}
 	cosigned := append(bytes.Clone(text), said...)
 	if _, err := note.Open(cosigned, note.VerifierList(w.verifier)); err != nil {
-		return nil, errors.New("the witness's line is not signed by its key")
+		return nil, errors.New("the witness's signature does not match its key")
 	}
 	return cosigned, nil
 }

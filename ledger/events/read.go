@@ -14,7 +14,7 @@ import (
 
 // ErrVersion means that this program does not know the type or schema version of an event, because
 // a newer program has written it.
-var ErrVersion = errors.New("a newer program has written the event: start that one")
+var ErrVersion = errors.New("a newer program has written the event: start the newer program")
 
 // Read decodes the payload of an event into stored, a pointer to the current struct of its type.
 // It reads every schema version, because versions differ only in optional members and in which

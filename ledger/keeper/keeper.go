@@ -97,7 +97,7 @@ func start(ctx context.Context, p *ledger.Partition, c Options, newID func() str
 	k.kept.Beginning.Store(far)
 	k.kept.Current.Store(time.Now().UnixMicro())
 	if !p.Kept().CompareAndSwap(nil, k.kept) {
-		return errors.New("checkpoints are kept already")
+		return errors.New("a keeper of checkpoints is already running")
 	}
 	l.Go(func(ctx context.Context) {
 		if !far || k.beginLate(ctx, newID) {
@@ -145,7 +145,7 @@ func (k *keeper) beginLate(ctx context.Context, newID func() string) bool {
 			return true
 		}
 		if ctx.Err() == nil {
-			k.ledger.Log().Error("checkpoints do not begin yet; appends go on", "error", err)
+			k.ledger.Log().Error("checkpoints cannot start yet; appends continue", "error", err)
 		}
 		k.builder = nil
 		wait.For(ctx, nil, k.options.Every)
@@ -276,7 +276,7 @@ func (k *keeper) run(ctx context.Context) {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWithin)
 		defer cancel()
 		if err := k.here(last, math.MaxInt64, true); err != nil {
-			k.ledger.Log().Warn("no last checkpoint made; what came in the last second is in the database alone", "error", err)
+			k.ledger.Log().Warn("the last checkpoint could not be made; no note outside covers the events of the last second", "error", err)
 		}
 	}()
 	pruned := time.Now()
@@ -284,7 +284,7 @@ func (k *keeper) run(ctx context.Context) {
 		changed := k.partition.Changed()
 		if err := k.toHead(ctx); err != nil {
 			if ctx.Err() == nil {
-				k.ledger.Log().Error("checkpoint not made; appends go on", "origin", k.partition.Origin(), "error", err)
+				k.ledger.Log().Error("checkpoint not made; appends continue", "origin", k.partition.Origin(), "error", err)
 			}
 			k.builder = nil
 		} else {

@@ -37,9 +37,9 @@ type Rollback struct {
 
 // Error says what is missing and what the operator can do.
 func (r *Rollback) Error() string {
-	return fmt.Sprintf("the database is not the one that was published: %s (the note is in %s). "+
-		"Restore the newest copy of the database and start again. If there is none, serve --accept-rollback goes on without positions %d to %d, "+
-		"and a signed event says so for ever", r.Reason, r.Store, r.From, r.To)
+	return fmt.Sprintf("the database does not match a published checkpoint: %s (the note is in %s). "+
+		"Restore the newest copy of the database and start again. If there is none, serve --accept-rollback continues without positions %d to %d "+
+		"and records that in a signed event", r.Reason, r.Store, r.From, r.To)
 }
 
 // Is makes every Rollback a ledger.ErrRollback.
@@ -136,16 +136,16 @@ func (k *keeper) compare(ctx context.Context, n outsideNote, head, epoch int64) 
 	}
 	switch {
 	case c.Size > head:
-		return rollback(head+1, c.Size, fmt.Sprintf("it ends at position %d, and a checkpoint says that there were %d events", head, c.Size))
+		return rollback(head+1, c.Size, fmt.Sprintf("it ends at position %d, but a checkpoint covers %d events", head, c.Size))
 	case n.epoch > epoch:
-		return rollback(1, c.Size, fmt.Sprintf("it is of epoch %d, and a checkpoint is of epoch %d", epoch, n.epoch))
+		return rollback(1, c.Size, fmt.Sprintf("it has epoch %d, but a checkpoint has epoch %d", epoch, n.epoch))
 	}
 	root, err := k.rootAt(ctx, c.Size)
 	if err != nil {
 		return fmt.Errorf("read the tree: %w", err)
 	}
 	if root != c.Root {
-		return rollback(1, c.Size, fmt.Sprintf("its first %d events are not those that a checkpoint vouches for", c.Size))
+		return rollback(1, c.Size, fmt.Sprintf("its first %d events do not match a checkpoint", c.Size))
 	}
 	return nil
 }
@@ -228,7 +228,7 @@ func checkLast(ctx context.Context, p *ledger.Partition, head, size int64) error
 				return fmt.Errorf("%w: position %d is missing", ledger.ErrTampered, from)
 			}
 			if p.Ledger().Home(e.Tenant) != p {
-				return fmt.Errorf("%w: the tenant of position %d is not at home in partition %d of %d; countersign verify says more", ledger.ErrTampered, from, p.Number(), len(p.Ledger().Partitions()))
+				return fmt.Errorf("%w: the tenant of position %d does not belong to partition %d of %d. Run countersign verify for details", ledger.ErrTampered, from, p.Number(), len(p.Ledger().Partitions()))
 			}
 			if from > size {
 				continue
@@ -236,7 +236,7 @@ func checkLast(ctx context.Context, p *ledger.Partition, head, size int64) error
 			leaf, at := tree.Leaf(e.Hash), int((from-1)%tree.Width)*32
 			data := tiles[(from-1)/tree.Width-wanted[0].N].Data
 			if len(data) < at+32 || [32]byte(data[at:at+32]) != leaf {
-				return fmt.Errorf("%w: position %d is not the leaf of the tree; countersign verify says more", ledger.ErrTampered, from)
+				return fmt.Errorf("%w: position %d does not match its leaf in the tree. Run countersign verify for details", ledger.ErrTampered, from)
 			}
 		}
 		if len(stored) == 0 {

@@ -51,7 +51,7 @@ func (k *keeper) step(ctx context.Context, sign bool) (_ reached, err error) {
 		return behind, fmt.Errorf("read ledger head: %w", err)
 	}
 	if last := k.kept.Published.Load(); head < size || last != nil && (last.Epoch != epoch || last.Size > head) {
-		return behind, k.ledger.Refuse(fmt.Errorf("the ledger ends at position %d and a checkpoint was made at %d: the database is older than what was published", head, max(size, lastSize(last))))
+		return behind, k.ledger.Refuse(fmt.Errorf("the ledger ends at position %d, but a checkpoint covers %d events: the database is older than that checkpoint", head, max(size, lastSize(last))))
 	}
 	if k.builder == nil || k.builder.Size() != size || k.builder.Root() != tree.Hash(root) {
 		if k.builder, err = k.resume(ctx, tx, size, root); err != nil {
@@ -101,7 +101,7 @@ func (k *keeper) resume(ctx context.Context, tx pgx.Tx, size int64, root ledger.
 		return nil, fmt.Errorf("%w (run countersign verify; if events or tiles are wrong, restore a verified copy)", err)
 	}
 	if b.Root() != tree.Hash(root) {
-		return nil, fmt.Errorf("%w: its root is not the stored one", tree.ErrEdge)
+		return nil, fmt.Errorf("%w: its root differs from the stored one", tree.ErrEdge)
 	}
 	return b, nil
 }

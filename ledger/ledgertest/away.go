@@ -33,6 +33,6 @@ func (db *DB) fromElsewhere(t testing.TB, statements ...string) {
 	ctx, cancel, s := setUp(t)
 	defer cancel()
 	if err := s.run(ctx, statements...); err != nil {
-		t.Fatalf("put a test database away, or back: %v", err)
+		t.Fatalf("make a test database unreachable, or reachable again: %v", err)
 	}
 }

@@ -20,7 +20,7 @@ import (
 func Plain(t testing.TB) {
 	t.Helper()
 	if OnCluster() {
-		t.Skip("TEST_DATABASE_URL names a cluster: this is about a ledger in one database")
+		t.Skip("TEST_DATABASE_URL names a cluster, but the test needs a ledger in one database")
 	}
 }
 

@@ -19,7 +19,7 @@ func Until(t testing.TB, what string, done func() bool) {
 	for !done() {
 		if of, has := t.(interface{ Deadline() (time.Time, bool) }); has {
 			if deadline, set := of.Deadline(); set && time.Until(deadline) < untilBefore {
-				t.Fatalf("until the deadline of the tests it did not come about: %s", what)
+				t.Fatalf("the condition did not become true before the deadline of the tests: %s", what)
 			}
 		}
 		<-tick.C

@@ -25,7 +25,7 @@ func TestUntil(t *testing.T) {
 		defer func() { _ = recover() }()
 		Until(&got, "nothing", func() bool { return false })
 	}()
-	if got.failed != "until the deadline of the tests it did not come about: nothing" {
+	if got.failed != "the condition did not become true before the deadline of the tests: nothing" {
 		t.Errorf("%+v", got)
 	}
 }

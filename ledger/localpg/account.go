@@ -98,7 +98,7 @@ func (a account) mayUse(dir string, info fs.FileInfo) error {
 		return fmt.Errorf("%s is not a folder", dir)
 	}
 	if uid := owner(info); uid != 0 && uid != a.uid {
-		return fmt.Errorf("%s belongs to another user (uid %d); it is left alone, choose another folder with --data", dir, uid)
+		return fmt.Errorf("%s belongs to another user (uid %d); it was not changed; choose another folder with --data", dir, uid)
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func (l *launcher) adopt(ctx context.Context) (*Server, error) {
 		case !runsIn(pid.pid, l.pgDir) && !l.heldAlive():
 			return nil, l.removeStale(pid)
 		case time.Now().After(patience):
-			return nil, fmt.Errorf("a server (pid %d) holds %s but does not answer on its socket in %s: %w", pid.pid, l.pgDir, pid.socketDir, err)
+			return nil, fmt.Errorf("a server (pid %d) uses %s but does not answer on its socket in %s: %w", pid.pid, l.pgDir, pid.socketDir, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -102,7 +102,7 @@ func (l *launcher) removeStale(pid pidFile) error {
 	paths = append(paths, socket, socket+".lock")
 	for _, path := range paths {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("remove what a dead server left: %w", err)
+			return fmt.Errorf("remove the files of a dead server: %w", err)
 		}
 	}
 	return nil

@@ -132,7 +132,7 @@ func copyCluster(ctx context.Context, to *tar.Writer, folder string) error {
 			}
 			return nil
 		case !d.Type().IsRegular():
-			return fmt.Errorf("%s is no file: a cluster with tablespaces is not copied", name)
+			return fmt.Errorf("%s is not a regular file: a cluster with tablespaces cannot be copied", name)
 		}
 		return copyFile(to, file, name)
 	})
@@ -195,7 +195,7 @@ func Recover(ctx context.Context, o Options, base io.Reader, r Recovery) (err er
 	}
 	defer unlock()
 	if Made(l.dataDir) {
-		return fmt.Errorf("the data folder %s holds a cluster: restore into an empty one", l.dataDir)
+		return fmt.Errorf("the data folder %s contains a cluster: restore into an empty folder", l.dataDir)
 	}
 	if !plainPath.MatchString(r.WAL) {
 		return fmt.Errorf("the path of the log folder may contain only letters, digits and /._+@=-, but is: %s", r.WAL)
@@ -240,7 +240,7 @@ func Recover(ctx context.Context, o Options, base io.Reader, r Recovery) (err er
 			// The transaction exists, but its end is not in the log, so it is already in the copy.
 			return ErrBeforeBase
 		case ended:
-			return errors.New("the log ends before the moment that was asked for: leave --at and --position out to come to its end")
+			return errors.New("the log ends before the requested time or position: omit --at and --position to recover to its end")
 		}
 		return err
 	}
@@ -288,7 +288,7 @@ func (l *launcher) unpackBase(base io.Reader) error {
 		}
 	}
 	if _, err := root.Stat("backup_label"); err != nil {
-		return errors.New("it is not whole: it has no backup_label")
+		return errors.New("the base copy is incomplete: it has no backup_label")
 	}
 	const status = "pg_wal/archive_status"
 	if err := errors.Join(root.MkdirAll(status, 0o700), own(status)); err != nil {
@@ -304,7 +304,7 @@ func (l *launcher) takeLog(from, to string) error {
 		return err
 	}
 	if len(segments) == 0 {
-		return fmt.Errorf("%s holds none", from)
+		return fmt.Errorf("%s contains no segments of the log", from)
 	}
 	for _, segment := range segments {
 		octets, err := os.ReadFile(segment)

@@ -37,7 +37,7 @@ func (l *launcher) clusterMajor() (int, error) {
 		return 0, fmt.Errorf("read the cluster: %w", err)
 	}
 	if len(entries) > 0 {
-		return 0, fmt.Errorf("%s holds something that is not a PostgreSQL cluster; it is left alone", l.pgDir)
+		return 0, fmt.Errorf("%s contains files that are not a PostgreSQL cluster; they were not changed", l.pgDir)
 	}
 	return 0, nil
 }

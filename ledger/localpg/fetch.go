@@ -39,7 +39,7 @@ var packages = map[string]pinned{
 
 // errUnusable means that a fetched package does not have the pinned hash or cannot be unpacked.
 // Then the start fails without trying anything else.
-var errUnusable = errors.New("the fetched PostgreSQL cannot be used; nothing of it was kept")
+var errUnusable = errors.New("the fetched PostgreSQL cannot be used and was deleted")
 
 // platform returns npm's name of this platform, as in the names of the packages.
 func platform() string {

@@ -235,7 +235,7 @@ func until(t *testing.T, what string, done func() bool) {
 	defer tick.Stop()
 	for !done() {
 		if deadline, set := t.Deadline(); set && time.Until(deadline) < 5*time.Second {
-			t.Fatalf("until the deadline of the tests it did not come about: %s", what)
+			t.Fatalf("the condition did not become true before the deadline of the tests: %s", what)
 		}
 		<-tick.C
 	}

@@ -83,7 +83,7 @@ func (c *child) stop(fast, immediate time.Duration) error {
 func openLog(path string) (*os.File, error) {
 	if info, err := os.Lstat(path); err == nil && info.Size() > maxLog {
 		if err := os.Rename(path, path+".1"); err != nil {
-			return nil, fmt.Errorf("put the server's log aside: %w", err)
+			return nil, fmt.Errorf("rename the server's log: %w", err)
 		}
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600)

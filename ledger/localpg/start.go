@@ -62,7 +62,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		if err = s.makeDatabase(ctx); err == nil {
 			return s, nil
 		}
-		err = errors.Join(fmt.Errorf("%w (PostgreSQL's own words are in %s)", err, l.logPath()), s.Stop())
+		err = errors.Join(fmt.Errorf("%w (PostgreSQL's log is %s)", err, l.logPath()), s.Stop())
 		if !s.Adopted() || ctx.Err() != nil {
 			return nil, err
 		}
@@ -110,7 +110,7 @@ func newLauncher(o Options) (*launcher, error) {
 		dir = DefaultDataDir()
 	}
 	if dir == "" {
-		return nil, errors.New("no data folder: there is no home; set DATA_DIR")
+		return nil, errors.New("there is no data folder, because the user has no home folder: set DATA_DIR")
 	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -234,7 +234,7 @@ func (l *launcher) writeAccess(major int) error {
 	hbaPath, identPath := l.accessFiles()
 	for path, text := range map[string]string{hbaPath: "local all all peer map=countersign\n", identPath: ident.String()} {
 		if err := writeNew(path, text); err != nil {
-			return fmt.Errorf("say who may log in: %w", err)
+			return fmt.Errorf("write the files that say who may log in: %w", err)
 		}
 	}
 	return nil

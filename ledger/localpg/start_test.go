@@ -382,7 +382,7 @@ func TestFoldersThatAreNotOursAreLeftAlone(t *testing.T) {
 		if err := os.WriteFile(letter, []byte("dear"), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		wantRefused(t, dir, "holds something that is not a PostgreSQL cluster")
+		wantRefused(t, dir, "contains files that are not a PostgreSQL cluster")
 		if !exists(letter) {
 			t.Error("what was there is gone")
 		}

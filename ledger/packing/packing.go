@@ -94,7 +94,7 @@ var (
 
 // ErrDictionary means that a text was packed with a dictionary that this program does not have. A
 // newer version of the program has written it.
-var ErrDictionary = errors.New("packed by a dictionary of a newer program: start that one")
+var ErrDictionary = errors.New("packed with a dictionary of a newer program: start the newer program")
 
 // Pack returns the text in packed form.
 func Pack(text []byte) []byte {
@@ -150,7 +150,7 @@ func withHashes(rest, hashes []byte) ([]byte, error) {
 	for len(hashes) > 0 {
 		mark := bytes.IndexByte(rest, hashMark)
 		if mark < 0 {
-			return nil, errors.New("unpack: more hashes than places")
+			return nil, errors.New("unpack: there are more hashes than marks")
 		}
 		text = hex.AppendEncode(append(text, rest[:mark]...), hashes[:sha256.Size])
 		rest, hashes = rest[mark+1:], hashes[sha256.Size:]
@@ -171,18 +171,18 @@ func Unpack(packed []byte) ([]byte, error) {
 	case framed(packed):
 		return unframe(packed)
 	case !inBlock(packed):
-		return nil, errors.New("unpack: not packed")
+		return nil, errors.New("unpack: the bytes are not packed")
 	}
 	number, end := int(packed[1]), blockHead+int(packed[2])*sha256.Size
 	switch {
 	case number < 1 || number > len(dictionaries):
 		return nil, ErrDictionary
 	case end > len(packed):
-		return nil, errors.New("unpack: fewer hashes than it says")
+		return nil, errors.New("unpack: there are fewer hashes than stated")
 	}
 	hashes, block := packed[blockHead:end], packed[end:]
 	if length, err := s2.DecodedLen(block); err != nil || length >= shortText {
-		return nil, errors.New("unpack: no block of a short text")
+		return nil, errors.New("unpack: the block is malformed or too long")
 	}
 	rest, err := blocks()[number-1].Decode(nil, block)
 	if err != nil {

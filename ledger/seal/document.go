@@ -32,17 +32,17 @@ type Examination struct {
 	// Says is a summary in one line: what is valid, or the first failed check.
 	Says       string  `json:"says"`
 	Checks     []Check `json:"checks"`
-	NotCovered []Gap   `json:"notCovered" jsonschema_description:"Members of the document that no signature covers: believe them as far as you believe who gave you the document."`
+	NotCovered []Gap   `json:"notCovered" jsonschema_description:"Members of the document that no signature covers. Trust them only as far as you trust the sender of the document."`
 }
 
 // ErrNoRecord means that a document contains no signed record.
-var ErrNoRecord = &canon.Error{Code: "missing_field", Message: "there is no signed record in it: want an object with record and integrity, an answer with a receipt, or a list of them"}
+var ErrNoRecord = &canon.Error{Code: "missing_field", Message: "the document contains no signed record: it must be an object with record and integrity, an answer with a receipt, or a list of these"}
 
 // ErrTooMany means that a document contains more records than Examiner.Most.
-var ErrTooMany = &canon.Error{Code: "too_many_items", Message: "there are too many signed records in it; send them in parts"}
+var ErrTooMany = &canon.Error{Code: "too_many_items", Message: "the document contains too many signed records; send them in parts"}
 
 // ErrTooMuchUnsigned means that a document has more unsigned members than Examiner.Rest.
-var ErrTooMuchUnsigned = &canon.Error{Code: "too_many_items", Message: "there is too much in it that no signature covers; send the signed records alone, or use countersign verify"}
+var ErrTooMuchUnsigned = &canon.Error{Code: "too_many_items", Message: "the document contains too many members that no signature covers; send the signed records alone, or use countersign verify"}
 
 // Examiner verifies documents: a signed record, a service's answer with its receipt, the status
 // record of a workflow, or any JSON value that contains some of these.
@@ -217,10 +217,10 @@ func (d *document) envelope(path string, members map[string]jsontext.Value) erro
 	case d.examiner.Locate != nil:
 		checks = append(checks, d.examiner.Locate(e))
 	case e.Ledger != nil:
-		d.gap(path+"/ledger", "its position in the ledger is not signed: POST the file to /api/verify, or look for it in an export")
+		d.gap(path+"/ledger", "its position in the ledger is not signed: POST the file to /api/verify, or find the event in an export")
 	}
 	if e.Verify != nil {
-		d.gap(path+"/verify", "an address, which is not signed")
+		d.gap(path+"/verify", "the address is not signed")
 	}
 	for _, c := range checks {
 		d.check(path, c.Name, c.Result, c.Detail)

@@ -59,7 +59,7 @@ const (
 
 // Integrity is the member of an envelope that describes the signature.
 type Integrity struct {
-	Canonicalization   string `json:"canonicalization" jsonschema_description:"How record is made canonical."`
+	Canonicalization   string `json:"canonicalization" jsonschema_description:"Canonical form of the record."`
 	HashAlgorithm      string `json:"hashAlgorithm" jsonschema_description:"Hash of the canonical record."`
 	RecordHash         string `json:"recordHash" jsonschema_description:"The hash, in hexadecimal digits."`
 	PayloadType        string `json:"payloadType" jsonschema_description:"Media type of record, which the signature covers."`
@@ -73,8 +73,8 @@ type LedgerPosition struct {
 	Partition int16  `json:"partition,omitzero" jsonschema_description:"Partition of the ledger."` // absent if it is 0
 	Position  int64  `json:"position" jsonschema_description:"Position in the ledger."`
 	Tenant    string `json:"tenant" jsonschema_description:"Organization, or service."`
-	Sequence  int64  `json:"sequence" jsonschema_description:"Number among the tenant's events."`
-	EventHash string `json:"eventHash" jsonschema_description:"SHA-256 of the event that holds the record."`
+	Sequence  int64  `json:"sequence" jsonschema_description:"Sequence number among the tenant's events."`
+	EventHash string `json:"eventHash" jsonschema_description:"SHA-256 of the event that contains the record."`
 }
 
 // VerifyAt is the address at which anyone can verify the envelope for free.
@@ -85,9 +85,9 @@ type VerifyAt struct {
 
 // Envelope is a signed record, its signature, and its position in the ledger.
 type Envelope struct {
-	Record    jsontext.Value  `json:"record" jsonschema_description:"What is signed."`
+	Record    jsontext.Value  `json:"record" jsonschema_description:"The signed record."`
 	Integrity Integrity       `json:"integrity" jsonschema_description:"Hash and signature of record."`
-	Ledger    *LedgerPosition `json:"ledger,omitempty" jsonschema_description:"Where in the ledger the record stands."`
+	Ledger    *LedgerPosition `json:"ledger,omitempty" jsonschema_description:"Position of the record in the ledger."`
 	Verify    *VerifyAt       `json:"verify,omitempty" jsonschema_description:"Where to check it, free of charge."`
 }
 
@@ -118,7 +118,7 @@ type Signer struct {
 // NewSigner returns a signer for an Ed25519 seed of 32 bytes (RFC 8032).
 func NewSigner(seed []byte) (*Signer, error) {
 	if len(seed) != ed25519.SeedSize {
-		return nil, fmt.Errorf("seal: a signing seed has %d bytes", ed25519.SeedSize)
+		return nil, fmt.Errorf("seal: a signing seed must have %d bytes", ed25519.SeedSize)
 	}
 	return Using(ed25519.NewKeyFromSeed(seed))
 }
@@ -205,9 +205,9 @@ const (
 // Check is the result of one check.
 type Check struct {
 	Name   string `json:"name" jsonschema_description:"Name of the check."`
-	Result string `json:"result" jsonschema:"enum=pass,enum=fail,enum=unknown" jsonschema_description:"unknown: what is needed is missing."`
+	Result string `json:"result" jsonschema:"enum=pass,enum=fail,enum=unknown" jsonschema_description:"unknown: the check could not be made."`
 	Detail string `json:"detail" jsonschema_description:"The result in one sentence."`
-	Path   string `json:"path,omitempty" jsonschema_description:"JSON pointer of what was looked at, where the document holds more than a record."`
+	Path   string `json:"path,omitempty" jsonschema_description:"JSON pointer of the checked member, if the document contains more than one record."`
 }
 
 // Keys finds trusted public keys by id. position is that of the record's event in its partition,
@@ -226,7 +226,7 @@ func (e Envelope) Examine(keys Keys) []Check {
 	}
 	i := e.Integrity
 	if i.Canonicalization != canon.Name || i.HashAlgorithm != "sha256" || i.SignatureAlgorithm != "Ed25519" {
-		add("algorithms", Fail, "canonicalization, hash or signature algorithm is not one of ours")
+		add("algorithms", Fail, "canonicalization, hash or signature algorithm is unknown")
 	} else {
 		add("algorithms", Pass, canon.Name+", sha256, Ed25519")
 	}
@@ -252,7 +252,7 @@ func (e Envelope) Examine(keys Keys) []Check {
 	}
 	add("key", Pass, "the key is trusted and valid for this record")
 	if !Signed(key, i.PayloadType, canonical, i.Signature) {
-		add("signature", Fail, "the signature is not of this key over this record")
+		add("signature", Fail, "the signature does not match this key and this record")
 	} else {
 		add("signature", Pass, "Ed25519 over the DSSE encoding of payload type and record")
 	}

@@ -80,7 +80,7 @@ func (p *Proofs) Range(size, from, to int64) (before, behind []Hash, err error) 
 // CheckRange checks a proof of Range. leaves are those at the positions after from, and root is
 // that of the tree of this size.
 func CheckRange(before, behind []Hash, size int64, root Hash, from int64, leaves []Hash) error {
-	bad := errors.New("the hashes are not those on both sides of the range in the tree")
+	bad := errors.New("the hashes do not match the tree on both sides of the range")
 	to := from + int64(len(leaves))
 	if from < 0 || len(leaves) == 0 || to > size {
 		return bad
@@ -149,7 +149,7 @@ func CheckInclusion(proof []Hash, size int64, root Hash, position int64, leaf Ha
 func CheckConsistency(proof []Hash, size int64, root Hash, oldSize int64, old Hash) error {
 	if oldSize == 0 {
 		if old != Empty() {
-			return errors.New("the root of no events is SHA-256 of nothing")
+			return errors.New("the root of an empty tree must be the SHA-256 of nothing")
 		}
 		return nil
 	}
@@ -225,7 +225,7 @@ func (r *reader) ReadTiles(tiles []tlog.Tile) ([][]byte, error) {
 // digits, and an x before each group but the last (x001/x234/067). In the path of a partial tile,
 // .p/ and the width follow.
 func ParseNumber(path string) (n int64, width int, err error) {
-	bad := errors.New("tile: want a number such as x001/234, or x001/234.p/17 for a partial tile")
+	bad := errors.New("tile: must be a number such as x001/234, or x001/234.p/17 for a partial tile")
 	width = Width
 	if number, w, partial := strings.Cut(path, ".p/"); partial {
 		if width, err = strconv.Atoi(w); err != nil || width < 1 || width >= Width || strconv.Itoa(width) != w {

@@ -59,7 +59,7 @@ type Builder struct {
 }
 
 // ErrEdge means that partial tiles do not belong to a tree of the given size.
-var ErrEdge = errors.New("tree: the right edge is not that of a tree of this size")
+var ErrEdge = errors.New("tree: the right edge does not match a tree of this size")
 
 // Resume returns a builder for a tree of a size, given the partial tiles of its right edge.
 func Resume(size int64, partial []Tile) (*Builder, error) {

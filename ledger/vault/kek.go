@@ -61,7 +61,7 @@ func RotateKEK(ctx context.Context, databaseURL string, old, next []byte) (wrapp
 		return tx.SendBatch(ctx, &batch).Close()
 	})
 	if err != nil {
-		return 0, fmt.Errorf("wrap the data keys again, nothing has changed: %w", err)
+		return 0, fmt.Errorf("wrap the data keys again (nothing has changed): %w", err)
 	}
 	return wrapped, nil
 }
@@ -74,14 +74,14 @@ func alone(ctx context.Context, conn *pgx.Conn) error {
 	for range 30 {
 		if err := conn.QueryRow(ctx, `select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
 			and (backend_type = 'client backend' and application_name not like 'citus_internal gpid=%' or backend_type is null and usesysid is not null)`).Scan(&others); err != nil {
-			return fmt.Errorf("look who else is connected: %w", err)
+			return fmt.Errorf("check for other sessions: %w", err)
 		}
 		if others == 0 {
 			return nil
 		}
 		wait.For(ctx, nil, 100*time.Millisecond)
 	}
-	return fmt.Errorf("%d other sessions use the database: stop every node first (those of a cluster itself only a login with pg_read_all_stats can tell from nodes)", others)
+	return fmt.Errorf("%d other sessions use the database: stop every node first (on a cluster use a login with pg_read_all_stats, which can recognize the cluster's own sessions)", others)
 }
 
 // wrappedKey is a row of subject_keys.

@@ -135,7 +135,7 @@ func (v *Vault) Holds(ctx context.Context, tenant, keyID string) (held bool, err
 // fails, Erase returns an error, and the caller must repeat it.
 func (v *Vault) Erase(ctx context.Context, tenant, keyID string, said ledger.Pending) (ledger.Result, error) {
 	if keyID == "subject_ref" {
-		return ledger.Result{}, errors.New("this data key names the subjects, and is none's")
+		return ledger.Result{}, errors.New("this data key makes the pseudonyms of all subjects and cannot be erased")
 	}
 	said.Type, said.SchemaVersion, said.Stream, said.Expect = events.TypeSubjectErased, 1, "subject/"+keyID, ledger.New()
 	result, err := v.ledger.Append(ctx, ledger.Append{Tenant: tenant, IdemKey: ledger.IdemKey("erase", keyID),
@@ -156,7 +156,7 @@ func (v *Vault) destroy(ctx context.Context, e ledger.Event) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("the event stands, and the data key is not destroyed yet; erase again: %w", err)
+		return fmt.Errorf("the event was appended, but the data key is not destroyed yet; erase again: %w", err)
 	}
 	return nil
 }
@@ -173,7 +173,7 @@ func (v *Vault) ensure(ctx context.Context, tenant, id string, reference ledger.
 		return err
 	})
 	if err != nil {
-		return "", fmt.Errorf("make a data key: %w", err)
+		return "", fmt.Errorf("create a data key: %w", err)
 	}
 	err = v.ledger.Row(ctx, `select key_id from subject_keys
 		where p = $1 and tenant = $2 and subject_ref = $3 and destroyed_us is null`, []any{v.ledger.Home(tenant).Number(), tenant, reference[:]}, &id)

@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	behind = prometheus.NewDesc("countersign_projection_behind_events", "Events that a read model or a sink has still to read.", []string{"projection"}, nil)
+	behind = prometheus.NewDesc("countersign_projection_behind_events", "Events that a read model or a sink has not read yet.", []string{"projection"}, nil)
 	parked = prometheus.NewDesc("countersign_projection_parked_events", "Events that a read model could not apply.", []string{"projection"}, nil)
 )
 

@@ -244,7 +244,7 @@ async function run(documents) {
       lines.push(list);
     }
   }
-  if (!lines.length) lines.push(notice("bad", "Nothing to check:", "there is no signed record in it."));
+  if (!lines.length) lines.push(notice("bad", "Nothing to check:", "the document contains no signed record."));
   result.replaceChildren(...lines);
 }
 

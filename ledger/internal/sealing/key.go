@@ -12,12 +12,12 @@ import (
 )
 
 // ErrWrongKEK means that a data key was wrapped under another key-encryption key.
-var ErrWrongKEK = errors.New("ledger: the data keys cannot be unwrapped: DATA_KEK is not this ledger's")
+var ErrWrongKEK = errors.New("ledger: the data keys cannot be unwrapped: DATA_KEK is not the key of this ledger")
 
 // Cipher returns AES-256-GCM under a data key or a key-encryption key.
 func Cipher(key []byte) (cipher.AEAD, error) {
 	if len(key) != 32 {
-		return nil, errors.New("a key of 32 bytes is needed")
+		return nil, errors.New("the key must have 32 bytes")
 	}
 	block, err := aes.NewCipher(key)
 	if err != nil {

@@ -483,14 +483,14 @@ func TestHistory(t *testing.T) {
 	// The answer names parameters that were not understood, so that a reader does not take all
 	// decisions for denied ones.
 	for query, want := range map[string]string{
-		"": "", "?limit=3": "", "?decision=deny": "decision is not a parameter of this list and filters nothing",
-		"?limt=3":          "limt is not a parameter of this list and filters nothing, did you mean limit?",
-		"?a%3Cb=1":         "a parameter is not a parameter of this list and filters nothing",
-		"?limit=1&limit=2": "limit is given more than once: the first counts",
+		"": "", "?limit=3": "", "?decision=deny": "decision is not a parameter of this list and was ignored",
+		"?limt=3":          "limt is not a parameter of this list and was ignored, did you mean limit?",
+		"?a%3Cb=1":         "a parameter is not a parameter of this list and was ignored",
+		"?limit=1&limit=2": "limit is given more than once: the first value was used",
 		"?limit=ten":       "limit is not a whole number: 25 is used",
-		"?limit=%zz":       "a part of the query could not be read",
+		"?limit=%zz":       "a part of the query could not be read and was ignored",
 		"?cursor=nope":     "cursor was not returned by a page, so nothing follows it: leave it out to get the first page",
-		"?from=1&to=2":     "from is not a parameter of this list and filters nothing; to is not a parameter of this list and filters nothing",
+		"?from=1&to=2":     "from is not a parameter of this list and was ignored; to is not a parameter of this list and was ignored",
 	} {
 		p := get(query)
 		if got := strings.Join(p.Warnings, "; "); got != want {

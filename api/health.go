@@ -24,7 +24,7 @@ type healthStatus struct {
 
 var health = &op.Operation{
 	ID: "get_health", Method: http.MethodGet, Path: op.HealthPath,
-	Summary: "Whether the service works. Always 200; readiness is /readyz.",
+	Summary: "The state of the service. Always 200; readiness is /readyz.",
 	Output:  reflect.TypeFor[healthStatus](), Unlimited: true,
 }
 
@@ -64,7 +64,7 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 		said["facilitator"] = problem
 	}
 	if s.noHeads {
-		said["checkpoints"] = "CHECKPOINT_KEY is not set: a database that is put back is not noticed"
+		said["checkpoints"] = "CHECKPOINT_KEY is not set: the service cannot notice that the database was restored to an older state"
 	}
 	if s.durability == "provider" {
 		said["durability"] = s.durability

@@ -119,7 +119,7 @@ func (s *Server) figuresOf(operation string) []plot.Figure {
 	}
 	figures, err := plot.Figures(*o.Service)
 	if err != nil {
-		s.path.Answers.Log.Warn("a page without its figures", "operation", operation, "error", err)
+		s.path.Answers.Log.Warn("a page is shown without its figures, which could not be read", "operation", operation, "error", err)
 	}
 	s.figures.Store(operation, figures)
 	return figures

@@ -78,7 +78,7 @@ func TestAPolicyIsMadeOnThePages(t *testing.T) {
 		t.Error("what goes on is called stopped")
 	}
 	admin.want(admin.get("/policies/4"), 200, "Only these hosts may be paid: api.weather.example.")
-	dev.want(dev.get("/policies/new?from=99"), 404, "from is no version of the policy")
+	dev.want(dev.get("/policies/new?from=99"), 404, "from must be the number of a version of the policy")
 	dev.want(dev.get("/policies/new?from="), 303, "")
 	clean(t, s)
 }

@@ -54,7 +54,7 @@ func TestRefundRefusals(t *testing.T) {
 		for _, purchase := range []string{"purchase_product", "probe_purchase"} {
 			a := ask(id, purchase, `{}`)
 			n.refused(a, 400, "unknown_operation", "/operation")
-			if !strings.Contains(string(a.body), n.url+"/refunds says whom to ask") {
+			if !strings.Contains(string(a.body), n.url+"/refunds has the contact") {
 				t.Errorf("%s leads nowhere: %s", purchase, a.body)
 			}
 		}

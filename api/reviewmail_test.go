@@ -49,7 +49,7 @@ func TestReviewersAreTold(t *testing.T) {
 			t.Errorf("the e-mail lacks %q:\n%s", part, messages[0].Text)
 		}
 	}
-	if !strings.Contains(messages[0].Text, "“agent-7” wants to pay 250000 units of an unknown token to “api.weather.example”.\nThe policy leaves it to a person:") || !strings.Contains(messages[0].Text, "Run: “run-1”") {
+	if !strings.Contains(messages[0].Text, "“agent-7” wants to pay 250000 units of an unknown token to “api.weather.example”.\nThe policy requires that a person approves it:") || !strings.Contains(messages[0].Text, "Run: “run-1”") {
 		t.Errorf("the e-mail does not say who asks: %s", messages[0].Text)
 	}
 	if messages[0].Link != s.app.BaseURL+"/reviews/"+id+"?org="+c.orgID {

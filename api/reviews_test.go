@@ -99,7 +99,7 @@ func TestAReasonIsNotLost(t *testing.T) {
 	id := c.asks(t, "k1", "agent-7")
 	admin := c.people["admin"]
 	for reason, want := range map[string]string{
-		"the family \U0001F468\u200d\U0001F469 agrees":     "reason has a character that does not show (U+200D, a zero-width joiner",
+		"the family \U0001F468\u200d\U0001F469 agrees":     "reason has an invisible character (U+200D, a zero-width joiner",
 		"\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645": "U+200C, a zero-width non-joiner",
 		"a\u202eb":                "U+202E, which changes the direction of text",
 		strings.Repeat("x", 1001): "reason must be 1 to 1000 characters",

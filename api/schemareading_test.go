@@ -388,7 +388,7 @@ func (s library) refusalOf(e *jsonschema.ValidationError) *policy.Error {
 		of := s.at(e.SchemaURL)
 		return at("out_of_range", pointer, schema.Numbers(of, of["type"] == "integer"))
 	case *kind.Not:
-		return at("invalid_request", pointer, "must not hold a NUL")
+		return at("invalid_request", pointer, "must not contain a NUL character")
 	}
 	return at("invalid_request", pointer, "does not have the documented shape")
 }

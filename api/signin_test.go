@@ -735,7 +735,7 @@ func TestMailThatFailsIsSaid(t *testing.T) {
 	t.Parallel()
 	s := newSiteWith(t, api.Databases.New(t), "", nil, func(c *api.Config) { c.Mail = brokenMail{} })
 	b := s.browser(t)
-	b.want(b.post("/api/auth/sign-in", `{"email":"ada@example.com"}`), 503, `"error":"the mail could not be sent, try again"`)
+	b.want(b.post("/api/auth/sign-in", `{"email":"ada@example.com"}`), 503, `"error":"the e-mail could not be sent: try again"`)
 	if strings.Contains(s.logs.String(), "ada@example.com") {
 		t.Error("the log holds the address that the mail server repeated")
 	}
@@ -757,7 +757,7 @@ func TestSignInIsSlowedDown(t *testing.T) {
 	for n := range 10 {
 		b.want(ask(fmt.Sprintf("a%d@example.com", n), "192.0.2.1"), 202, "on its way")
 	}
-	b.want(ask("b@example.com", "192.0.2.1"), 429, `"error":"too many links were mailed, open the one in the last e-mail or try again later"`)
+	b.want(ask("b@example.com", "192.0.2.1"), 429, `"error":"too many links were mailed: open the link in the last e-mail or try again later"`)
 	for n := range 3 {
 		b.want(ask("Ada@example.com", fmt.Sprintf("198.51.100.%d", n)), 202, "on its way")
 	}

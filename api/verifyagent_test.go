@@ -90,7 +90,7 @@ func TestVerifiedEmailNeedsMail(t *testing.T) {
 	broken := newSiteWith(t, api.Databases.New(t), "", nil, func(c *api.Config) { c.Mail = brokenMail{} })
 	b = broken.browser(t)
 	b.want(b.post("/api/auth/register", `{"client_name":"buyer","identity_type":"verified_email","email":"ada@example.com"}`), 503,
-		`{"error":"temporarily_unavailable","error_description":"the mail could not be sent, try again"}`)
+		`{"error":"temporarily_unavailable","error_description":"the e-mail could not be sent: try again"}`)
 	if strings.Contains(broken.logs.String(), "ada@example.com") {
 		t.Error("the log holds the address that the mail server repeated")
 	}

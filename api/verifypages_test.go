@@ -149,7 +149,7 @@ func TestWalkVerifyRecomputes(t *testing.T) {
 	s.CloseClientConnections()
 	s.Close() // from here on the service is unreachable
 	w.do(chromedp.SetUploadFiles(`input[type=file]`, []string{record}, chromedp.ByQuery))
-	w.see("the policy is not among the documents")
+	w.see("the policy is missing from the documents")
 	w.do(chromedp.SetUploadFiles(`input[type=file]`, []string{record, policy}, chromedp.ByQuery))
 	w.see("verdict recomputed from the recorded input: the same")
 	w.shoot("verify-recomputed")

@@ -12,7 +12,7 @@ import (
 
 var issueAccountKey = &op.Operation{
 	Creates: true, ID: "issue_account_key", Method: http.MethodPost, Path: "/api/account/keys",
-	Summary: "Issue an API key in the account. All its keys share one count of free calls and then draw on the account's pass. It is shown once.",
+	Summary: "Issue an API key in the account. All keys of the account share one count of free calls, and after those the account's pass pays. The key is shown once.",
 	Access:  credential.Access{Kind: credential.Person}, Input: reflect.TypeFor[struct{}](), Optional: true, Output: reflect.TypeFor[freeKey](),
 	Example: `{}`, Success: http.StatusCreated, Errors: []int{400, 401, 403, 413, 429, 503},
 }
@@ -47,7 +47,7 @@ func (s *Keys) listAccountKeys(c *op.Call) (op.Reply, error) {
 
 var revokeAccountKey = &op.Operation{
 	ID: "revoke_account_key", Method: http.MethodDelete, Path: "/api/account/keys/{id}",
-	Summary: "End an API key of the account at once.",
+	Summary: "Revoke an API key of the account at once.",
 	Access:  credential.Access{Kind: credential.Person}, Output: reflect.TypeFor[op.Ended](), Errors: []int{401, 403, 404, 503},
 }
 

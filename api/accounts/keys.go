@@ -19,7 +19,7 @@ import (
 
 // freeKeyRequest requests a key of the free plan.
 type freeKeyRequest struct {
-	Email string `json:"email" jsonschema:"minLength=3,maxLength=254" jsonschema_description:"Where the key's owner can be reached. It is stored sealed and not verified."`
+	Email string `json:"email" jsonschema:"minLength=3,maxLength=254" jsonschema_description:"E-mail address of the key's owner. It is stored encrypted and not verified."`
 }
 
 // freeKey is a new key. Its secret is returned only in this answer.
@@ -36,7 +36,7 @@ type freeKey struct {
 var IssueFreeKey = &op.Operation{
 	Creates: true, ID: "issue_free_key", Method: http.MethodPost, Path: "/api/keys/free",
 	CORS:    true,
-	Summary: "Issue a free key: 250 calls per calendar month (UTC) over all agent services. It is shown once.",
+	Summary: "Issue a free key: 250 calls per calendar month (UTC) over all agent services. The key is shown once.",
 	Input:   reflect.TypeFor[freeKeyRequest](), Output: reflect.TypeFor[freeKey](),
 	Example: `{"email":"ada@example.com"}`,
 	Success: http.StatusCreated, Errors: []int{400, 413, 429, 503},
@@ -86,7 +86,7 @@ type keyStatus struct {
 	CallsUsed      int64    `json:"callsUsed"`
 	CallsRemaining int64    `json:"callsRemaining"`
 	ResetsAt       string   `json:"resetsAt" jsonschema:"format=date-time"`
-	Pass           *pass    `json:"pass" jsonschema:"nullable" jsonschema_description:"The live pass that pays once the free calls are used."`
+	Pass           *pass    `json:"pass" jsonschema:"nullable" jsonschema_description:"The active pass, which pays after the free calls are used."`
 	Credits        *credits `json:"credits" jsonschema:"nullable"`
 	Upgrade        upgrade  `json:"upgrade"`
 }
@@ -137,7 +137,7 @@ type upgrade struct {
 
 var freeKeyStatus = &op.Operation{
 	ID: "get_free_key_status", Method: http.MethodGet, Path: "/api/keys/free/status",
-	Summary: "Plan, calls used and remaining, and when the month ends; of an agent, its credit. Never metered.",
+	Summary: "The plan, the calls used and remaining, and when the month ends; for an agent also its credit. Never metered.",
 	Access:  credential.Access{Kind: credential.KeyHolder}, Output: reflect.TypeFor[keyStatus](), Errors: []int{401, 503},
 }
 

@@ -44,7 +44,7 @@ func (s *Mail) mayMail(r *http.Request, email string) error {
 		return policy.Refuse(op.CodeNoMail, "", "mail is not configured")
 	}
 	if !s.Callers.Allow(op.ToMailFrom, r) || !s.Callers.Rates.Allow(op.ToMailTo, ground.Mailbox(email)) {
-		return policy.Refuse(op.CodeRateLimited, "", "too many links were mailed, open the one in the last e-mail or try again later")
+		return policy.Refuse(op.CodeRateLimited, "", "too many links were mailed: open the link in the last e-mail or try again later")
 	}
 	return nil
 }
@@ -52,8 +52,8 @@ func (s *Mail) mayMail(r *http.Request, email string) error {
 // post sends an e-mail.
 func (s *Mail) post(r *http.Request, m mail.Message) error {
 	if err := s.Mailer.Send(r.Context(), m); err != nil {
-		s.Log.Warn("mail was not sent", "requestId", request.RequestID(r.Context()))
-		return policy.Refuse(ground.CodeUnavailable, "", "the mail could not be sent, try again")
+		s.Log.Warn("an e-mail could not be sent", "requestId", request.RequestID(r.Context()))
+		return policy.Refuse(ground.CodeUnavailable, "", "the e-mail could not be sent: try again")
 	}
 	return nil
 }

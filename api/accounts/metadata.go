@@ -13,7 +13,7 @@ import (
 // authorizationServer is the metadata of RFC 8414, with additional members that agents read.
 type authorizationServer struct {
 	Issuer               string    `json:"issuer" jsonschema:"format=uri"`
-	Authorization        string    `json:"authorization_endpoint" jsonschema:"format=uri" jsonschema_description:"There is no such flow here; clients refuse metadata without it."`
+	Authorization        string    `json:"authorization_endpoint" jsonschema:"format=uri" jsonschema_description:"This server has no authorization flow. The member exists because clients refuse metadata without it."`
 	Token                string    `json:"token_endpoint" jsonschema:"format=uri"`
 	Registration         string    `json:"registration_endpoint" jsonschema:"format=uri"`
 	Revocation           string    `json:"revocation_endpoint" jsonschema:"format=uri"`
@@ -82,22 +82,22 @@ func (s *OAuth) protectedResource(path string, scopes []string) protectedResourc
 var (
 	oauthServer = &op.Operation{
 		ID: "get_oauth_authorization_server", Method: http.MethodGet, Path: "/.well-known/oauth-authorization-server",
-		Summary: "Where agents register and get access tokens (RFC 8414).",
+		Summary: "Metadata of the authorization server, where agents register and get access tokens (RFC 8414).",
 		Output:  reflect.TypeFor[authorizationServer](),
 	}
 	openIDDocument = &op.Operation{
 		ID: "get_openid_configuration", Method: http.MethodGet, Path: "/.well-known/openid-configuration",
-		Summary: "The same metadata at OpenID's address. No ID tokens are issued.",
+		Summary: "The metadata of the authorization server at the address of OpenID Connect. No ID tokens are issued.",
 		Output:  reflect.TypeFor[openIDConfiguration](),
 	}
 	resourceDocument = &op.Operation{
 		ID: "get_oauth_protected_resource", Method: http.MethodGet, Path: credential.ProtectedResourcePath,
-		Summary: "Which authorization server issues tokens for this service (RFC 9728).",
+		Summary: "The authorization server that issues tokens for this service (RFC 9728).",
 		Output:  reflect.TypeFor[protectedResource](),
 	}
 	mcpResourceDocument = &op.Operation{
 		ID: "get_oauth_protected_resource_mcp", Method: http.MethodGet, Path: credential.ProtectedResourcePath + op.MCPPath,
-		Summary: "Which authorization server issues tokens for the MCP endpoint (RFC 9728).",
+		Summary: "The authorization server that issues tokens for the MCP endpoint (RFC 9728).",
 		Output:  reflect.TypeFor[protectedResource](),
 	}
 )

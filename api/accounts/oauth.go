@@ -41,11 +41,11 @@ func (lenient) JSONSchemaExtend(s *jsonschema.Schema) { s.AdditionalProperties =
 // registration is the client metadata of RFC 7591.
 type registration struct {
 	lenient
-	Name          string   `json:"client_name" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"For people who read about the agent."`
-	IdentityType  string   `json:"identity_type,omitempty" jsonschema:"enum=anonymous,enum=verified_email" jsonschema_description:"With verified_email and an address, its owner is mailed a link that verifies the agent."`
-	Email         string   `json:"email,omitempty" jsonschema:"minLength=3,maxLength=254" jsonschema_description:"Of who stands for the agent; with verified_email."`
-	Method        string   `json:"token_endpoint_auth_method,omitempty" jsonschema_description:"client_secret_basic or client_secret_post; any other becomes the first."`
-	GrantTypes    []string `json:"grant_types,omitempty" jsonschema_description:"client_credentials is served; any other becomes it, as the answer says."`
+	Name          string   `json:"client_name" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"Name of the agent, shown to people."`
+	IdentityType  string   `json:"identity_type,omitempty" jsonschema:"enum=anonymous,enum=verified_email" jsonschema_description:"verified_email sends a link to email; opening it verifies the agent."`
+	Email         string   `json:"email,omitempty" jsonschema:"minLength=3,maxLength=254" jsonschema_description:"E-mail address of the agent's owner, for verified_email."`
+	Method        string   `json:"token_endpoint_auth_method,omitempty" jsonschema_description:"client_secret_basic or client_secret_post; another value is replaced by client_secret_basic."`
+	GrantTypes    []string `json:"grant_types,omitempty" jsonschema_description:"Only client_credentials is supported; other values are replaced by it in the answer."`
 	ResponseTypes []string `json:"response_types,omitempty"`
 	Scope         string   `json:"scope,omitempty"`
 	metadata
@@ -54,7 +54,7 @@ type registration struct {
 // metadata are members that the service neither uses nor stores. The answer repeats them, because
 // a client takes the answer as its complete registration (RFC 7591, section 3.2.1).
 type metadata struct {
-	RedirectURIs []string `json:"redirect_uris,omitempty" jsonschema_description:"Returned, and not used: no grant here redirects."`
+	RedirectURIs []string `json:"redirect_uris,omitempty" jsonschema_description:"Returned unchanged and not used, because no grant of this server redirects."`
 	Contacts     []string `json:"contacts,omitempty"`
 	ClientURI    string   `json:"client_uri,omitempty"`
 	LogoURI      string   `json:"logo_uri,omitempty"`
@@ -70,7 +70,7 @@ type registered struct {
 	ClientID      string   `json:"client_id"`
 	Secret        string   `json:"client_secret"`
 	IssuedAt      int64    `json:"client_id_issued_at"`
-	SecretExpires int64    `json:"client_secret_expires_at" jsonschema_description:"0: never."`
+	SecretExpires int64    `json:"client_secret_expires_at" jsonschema_description:"0 means never."`
 	Name          string   `json:"client_name"`
 	IdentityType  string   `json:"identity_type"`
 	GrantTypes    []string `json:"grant_types"`
@@ -105,7 +105,7 @@ func (s *OAuth) Operations() []*op.Operation {
 
 func (s *OAuth) registerAgent(c *op.Call) (op.Reply, error) {
 	if !s.Callers.Allow(op.ToRegister, c.Request) {
-		return op.Reply{}, policy.Refuse(op.CodeRateLimited, "", "too many agents were registered, try again later")
+		return op.Reply{}, policy.Refuse(op.CodeRateLimited, "", "too many agents were registered: try again later")
 	}
 	var in registration
 	if err := json.Unmarshal(c.Body, &in); err != nil {
@@ -146,8 +146,8 @@ func shownAgain(value any) (op.Reply, error) {
 type tokenRequest struct {
 	lenient
 	GrantType string `json:"grant_type" jsonschema_description:"client_credentials"`
-	Scope     string `json:"scope,omitempty" jsonschema:"maxLength=1000" jsonschema_description:"Scopes apart by spaces; what the agent may have of them is granted. Without it: all it may have."`
-	Resource  string `json:"resource,omitempty" jsonschema:"maxLength=2048" jsonschema_description:"The base URL, or that of an MCP endpoint: then the token is good there alone."`
+	Scope     string `json:"scope,omitempty" jsonschema:"maxLength=1000" jsonschema_description:"Scopes separated by spaces. The agent gets those of them that it may have; without scope it gets all that it may have."`
+	Resource  string `json:"resource,omitempty" jsonschema:"maxLength=2048" jsonschema_description:"The base URL, or the URL of an MCP endpoint; a token for an MCP endpoint is valid only there."`
 	credential.ClientSecret
 }
 
@@ -160,7 +160,7 @@ type accessToken struct {
 
 var requestAccessToken = &op.Operation{
 	ID: "request_access_token", Method: http.MethodPost, Path: "/api/auth/token",
-	Summary: "Get an access token with the client credentials (RFC 6749), in the body or as HTTP Basic.",
+	Summary: "Get an access token with the client credentials (RFC 6749), sent in the body or as HTTP Basic.",
 	Input:   reflect.TypeFor[tokenRequest](), Output: reflect.TypeFor[accessToken](),
 	Example: `{"grant_type":"client_credentials","client_id":"agt_01KAH0000000000000000000000","client_secret":"svca_…"}`,
 	OAuth:   codeInvalidRequest, Form: true, Access: credential.Access{Kind: credential.Client}, Errors: []int{400, 401, 413, 503},
@@ -222,7 +222,7 @@ const tokenQueryExample = `{"token":"eyJ…","client_id":"agt_01KAH0000000000000
 
 var revokeAccessToken = &op.Operation{
 	ID: "revoke_access_token", Method: http.MethodPost, Path: "/api/auth/revoke",
-	Summary: "End an access token of the client (RFC 7009). A token that is not live, or not the client's, changes nothing. The client shows itself in the body or by HTTP Basic.",
+	Summary: "Revoke an access token of the client (RFC 7009). A token that is not active, or belongs to another client, changes nothing. The client authenticates in the body or with HTTP Basic.",
 	Input:   reflect.TypeFor[tokenQuery](), Output: reflect.TypeFor[struct{}](), Example: tokenQueryExample,
 	OAuth: codeInvalidRequest, Form: true, Access: credential.Access{Kind: credential.Client}, Errors: []int{400, 401, 413, 429, 503},
 	Refuses: []string{codeInvalidRequest},
@@ -235,7 +235,7 @@ func (s *OAuth) revokeAccessToken(c *op.Call) (op.Reply, error) {
 	}
 	// Tokens are free, but each revocation is stored permanently. So revocations are limited.
 	if !s.Callers.Rates.Allow(op.ToRevoke, c.Client.ID()) {
-		return op.Reply{}, policy.Refuse(op.CodeRateLimited, "", "too many tokens were revoked, try again later")
+		return op.Reply{}, policy.Refuse(op.CodeRateLimited, "", "too many tokens were revoked: try again later")
 	}
 	return op.Reply{Value: struct{}{}}, s.Accounts.RevokeAccessToken(c.Request.Context(), c.Client, token)
 }
@@ -256,7 +256,7 @@ type introspection struct {
 
 var introspectAccessToken = &op.Operation{
 	ID: "introspect_access_token", Method: http.MethodPost, Path: "/api/auth/introspect",
-	Summary: "Whether an access token is live, and what it allows (RFC 7662). The client shows itself in the body or by HTTP Basic.",
+	Summary: "Report whether an access token is active, and which scopes it has (RFC 7662). The client authenticates in the body or with HTTP Basic.",
 	Input:   reflect.TypeFor[tokenQuery](), Output: reflect.TypeFor[introspection](), Example: tokenQueryExample,
 	OAuth: codeInvalidRequest, Form: true, Access: credential.Access{Kind: credential.Client}, Errors: []int{400, 401, 413, 503},
 	Refuses: []string{codeInvalidRequest},
@@ -285,7 +285,7 @@ const AuthorizePath = "/api/auth/authorize"
 func (s *OAuth) Authorize(w http.ResponseWriter, r *http.Request) {
 	err := policy.Refuse(request.CodeResponseType, "", "only the client credentials grant is supported")
 	if op.Weight(strings.Join(r.Header.Values("Accept"), ","), "text/html") > 0 {
-		s.Answers.Page(w, r, policy.Refuse(request.CodeResponseType, "", "connectors do not log in here: make an API key at "+s.Accounts.BaseURL+
+		s.Answers.Page(w, r, policy.Refuse(request.CodeResponseType, "", "connectors cannot log in with OAuth: create an API key at "+s.Accounts.BaseURL+
 			"/account and set it in the connector as the header X-API-Key, or connect without one"))
 		return
 	}
@@ -296,14 +296,14 @@ func (s *OAuth) Authorize(w http.ResponseWriter, r *http.Request) {
 type claimed struct {
 	Status   string   `json:"status" jsonschema:"enum=claimed"`
 	ClientID string   `json:"clientId"`
-	Scopes   []string `json:"scopes" jsonschema_description:"What tokens issued from now on may carry."`
+	Scopes   []string `json:"scopes" jsonschema_description:"Scopes that tokens issued from now on may have."`
 	Next     string   `json:"next"`
 }
 
 // claimAgent takes no body. The bearer token protects it from cross-site requests.
 var claimAgent = &op.Operation{
 	ID: "claim_agent", Method: http.MethodPost, Path: "/api/auth/claim",
-	Summary: "Claim an agent for the signed-in customer: session cookie and the agent's bearer token together.",
+	Summary: "Claim an agent for the signed-in customer. Send the session cookie and the agent's bearer token together.",
 	Output:  reflect.TypeFor[claimed](),
 	Tries:   &op.ToClaim, Access: credential.Access{Kind: credential.Claimant}, Errors: []int{401, 403, 409, 429, 503},
 }

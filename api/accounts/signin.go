@@ -11,8 +11,8 @@ import (
 )
 
 type signInRequest struct {
-	Email string `json:"email" jsonschema:"minLength=3,maxLength=254" jsonschema_description:"Where the link goes."`
-	Next  string `json:"next,omitempty" jsonschema:"maxLength=500" jsonschema_description:"Local path to go to afterwards."`
+	Email string `json:"email" jsonschema:"minLength=3,maxLength=254" jsonschema_description:"Address that the link is sent to."`
+	Next  string `json:"next,omitempty" jsonschema:"maxLength=500" jsonschema_description:"Path of this site that opens after the sign-in."`
 }
 
 type signInAnswer struct {
@@ -25,7 +25,7 @@ const linkSent = "if the address can receive mail, a sign-in link is on its way;
 
 var requestSignIn = &op.Operation{
 	ID: "request_sign_in", Method: http.MethodPost, Path: "/api/auth/sign-in",
-	Summary: "Mail a sign-in link. The answer does not tell whether the address is known.",
+	Summary: "Mail a sign-in link. The answer does not reveal whether the address is known.",
 	Input:   reflect.TypeFor[signInRequest](), Output: reflect.TypeFor[signInAnswer](),
 	Example: `{"email":"ada@example.com"}`,
 	Success: http.StatusAccepted, Errors: []int{400, 413, 429, 503},
@@ -54,7 +54,7 @@ func (s *SignIn) requestSignIn(c *op.Call) (op.Reply, error) {
 
 var getSession = &op.Operation{
 	ID: "get_session", Method: http.MethodGet, Path: "/api/auth/session",
-	Summary: "Who is signed in, and the organizations the session can act for.",
+	Summary: "The signed-in customer, and the organizations that the session can act for.",
 	Access:  credential.Access{Kind: credential.Person}, Output: reflect.TypeFor[credential.SignedIn](), Errors: []int{401, 403, 503},
 }
 
@@ -65,12 +65,12 @@ func (s *SignIn) getSession(c *op.Call) (op.Reply, error) {
 
 // signOutRequest selects the sessions to end.
 type signOutRequest struct {
-	Everywhere bool `json:"everywhere,omitempty" jsonschema_description:"Every session of the customer ends, on whatever device: for a lost one."`
+	Everywhere bool `json:"everywhere,omitempty" jsonschema_description:"End all sessions of the customer on all devices, for example after one was lost."`
 }
 
 var signOut = &op.Operation{
 	ID: "sign_out", Method: http.MethodPost, Path: "/api/auth/sign-out",
-	Summary: "End the session, or every session of the customer.",
+	Summary: "End this session, or all sessions of the customer.",
 	Access:  credential.Access{Kind: credential.Person}, Input: reflect.TypeFor[signOutRequest](), Output: reflect.TypeFor[op.Ended](),
 	Example: `{}`, Errors: []int{400, 401, 403, 413, 503},
 }

@@ -107,7 +107,7 @@ func read(files source, name string) ([]store.Product, error) {
 	for i, p := range s.Products {
 		made, err := p.read(files)
 		if err == nil && slices.ContainsFunc(list, func(other store.Product) bool { return other.Slug == p.Slug }) {
-			err = errors.New("slug: another product has it")
+			err = errors.New("slug must be different from that of every other product")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read the catalogue: /products/%d (%q): %w", i, p.Slug, err)
@@ -136,7 +136,7 @@ func (p product) read(files source) (store.Product, error) {
 		made.Content, err = readFile(files, p.File, maxFile)
 	}
 	if err == nil && len(made.Content) == 0 {
-		err = errors.New("it is empty")
+		err = errors.New("the catalogue has no products")
 	}
 	if err != nil {
 		return made, fmt.Errorf("file: %w", err)
@@ -148,25 +148,25 @@ func (p product) check() error {
 	oneTime := p.Kind == store.OneTime
 	switch {
 	case !slug.MatchString(p.Slug) || len(p.Slug) > 64:
-		return errors.New("slug: want lower-case letters and digits with single dashes between, at most 64")
+		return errors.New("slug must have at most 64 lower-case letters and digits, with single dashes between them")
 	case p.Name == "" || len(p.Name) > 100:
-		return errors.New("name: want 1 to 100 characters")
+		return errors.New("name must have 1 to 100 characters")
 	case p.Description == "" || len(p.Description) > maxText:
-		return errors.New("description: want 1 to 1000 characters")
+		return errors.New("description must have 1 to 1000 characters")
 	case p.Deliverable == "" || len(p.Deliverable) > maxText:
-		return errors.New("deliverable: want 1 to 1000 characters")
+		return errors.New("deliverable must have 1 to 1000 characters")
 	case !oneTime && p.Kind != store.Subscription:
-		return errors.New("kind: want one_time or subscription")
+		return errors.New("kind must be one_time or subscription")
 	case p.PriceCents < minPrice || p.PriceCents > maxPrice:
-		return errors.New("priceCents: want 50 to 99999999")
+		return errors.New("priceCents must be from 50 to 99999999")
 	case oneTime != (p.File != ""):
-		return errors.New("file: a one-time product has one, a subscription has none")
+		return errors.New("file must be set for a one-time product and absent for a subscription")
 	case p.File != "" && !fs.ValidPath(p.File):
-		return errors.New("file: want a path below the catalogue, with / between")
+		return errors.New("file must be a path relative to the catalogue, with / as separator")
 	case p.Plan != "" && (oneTime || p.Plan != organizations.PlanTeam && p.Plan != organizations.PlanBusiness):
-		return errors.New("plan: team or business, of a subscription")
+		return errors.New("plan must be team or business, and only for a subscription")
 	case p.CreditCents < 0 || p.CreditCents > maxPrice || p.CreditCents > 0 && oneTime:
-		return errors.New("creditCents: want 1 to 99999999, of a subscription")
+		return errors.New("creditCents must be from 1 to 99999999, and only for a subscription")
 	}
 	return nil
 }

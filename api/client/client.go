@@ -87,7 +87,7 @@ func New(o Options) (*Client, error) {
 	base, err := url.Parse(o.URL)
 	onThisMachine := err == nil && slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, base.Hostname())
 	if !(err == nil && base.Scheme == "https") && !(onThisMachine && base.Scheme == "http") && !(o.Offline && o.URL == "") { // check: https
-		return nil, misused("URL must begin with https, or name this machine")
+		return nil, misused("URL must use https, or http on this machine")
 	}
 	c := &Client{options: o, http: newTransport(o), runID: "run-" + rand.Text(), used: map[string]bool{}}
 	if o.Keys != nil {
@@ -117,13 +117,13 @@ func (c *Client) Gate(ctx context.Context, a Action) (Verdict, error) {
 	}
 	var v verdictAnswer
 	if err := json.Unmarshal(text, &v); err != nil || v.Service != "action-safety-quick-gate" || v.Status != "scored" { // check: verdict
-		return Verdict{}, notVerified("it is not a verdict")
+		return Verdict{}, notVerified("the answer is not a verdict")
 	}
 	if v.ActionHash != actionrisk.Hash(a) { // check: action
-		return Verdict{}, notVerified("it is about another action")
+		return Verdict{}, notVerified("it belongs to another action")
 	}
 	if !slices.Contains([]string{"low", "medium", "high", "critical"}, v.Risk) || v.RequiresApproval == nil { // check: risk-known
-		return Verdict{}, notVerified("it has no risk that is known")
+		return Verdict{}, notVerified("it has an unknown risk")
 	}
 	stopped := false
 	if v.Risk != "low" && !(v.Risk == "medium" && c.options.RunMedium) { // check: risk
@@ -144,7 +144,7 @@ func (c *Client) Gate(ctx context.Context, a Action) (Verdict, error) {
 func (c *Client) judge(ctx context.Context, a Action) ([]byte, error) {
 	body, err := canon.Marshal(a)
 	if err != nil {
-		return nil, misused("the action has no JSON form")
+		return nil, misused("the action cannot be encoded as JSON")
 	}
 	if c.options.Offline {
 		answer, err := actionrisk.Quick.Evaluate(body)
@@ -176,7 +176,7 @@ func (c *Client) stopped(ctx context.Context, v verdictAnswer) *Error {
 		}
 	}
 	return &Error{Code: Stopped, Message: "Countersign stopped this action and nothing was run: " + why +
-		". Do not try to reach the same in another way; ask a person if it is needed."}
+		". Do not try to do the same in another way; ask a person if it is needed."}
 }
 
 // rule returns the text of a rule, or empty strings if it cannot be read.
@@ -213,7 +213,7 @@ func (c *Client) Decide(ctx context.Context, intent Intent, subject Subject) (*D
 	}
 	decided, err := canon.Marshal(intent)
 	if err != nil {
-		return nil, misused("the intent has no JSON form")
+		return nil, misused("the intent cannot be encoded as JSON")
 	}
 	protocol := assurance.MCP
 	if intent.ResourceURL != "" {
@@ -224,7 +224,7 @@ func (c *Client) Decide(ctx context.Context, intent Intent, subject Subject) (*D
 		"subject": assurance.Subject{RunID: cmp.Or(subject.RunID, c.runID), AgentID: subject.AgentID, Purpose: subject.Purpose},
 	})
 	if err != nil {
-		return nil, misused("the request has no JSON form")
+		return nil, misused("the request cannot be encoded as JSON")
 	}
 	asked, err := assurance.ParseDecision(body)
 	if err != nil {
@@ -239,16 +239,16 @@ func (c *Client) Decide(ctx context.Context, intent Intent, subject Subject) (*D
 		return nil, err
 	}
 	if d.record.OrgID != c.options.OrgID { // check: organization
-		return nil, notVerified("it is of another organization")
+		return nil, notVerified("it belongs to another organization")
 	}
 	if d.record.IdempotencyKeyHash != assurance.KeyHash(asked.IdempotencyKey) { // check: idempotency-key
-		return nil, notVerified("it answers another request")
+		return nil, notVerified("it belongs to another request")
 	}
 	if accepted, err := canon.Canonical(d.record.Intent); err != nil || string(accepted) != string(asked.Intent) { // check: intent
-		return nil, notVerified("it is about another intent")
+		return nil, notVerified("it belongs to another intent")
 	}
 	if d.record.AssuranceActionHash != asked.ActionHash { // check: action-hash
-		return nil, notVerified("its action hash is that of another action")
+		return nil, notVerified("its action hash belongs to another action")
 	}
 	return d, nil
 }
@@ -261,10 +261,10 @@ func (c *Client) verified(envelope []byte, payloadType string, into any) (record
 		return nil, "", notVerified("it is not a signed record of this type")
 	}
 	if !seal.Good(e.Examine(c.keys)) { // check: signature
-		return nil, "", notVerified("no trusted key has signed it, or it was changed afterwards")
+		return nil, "", notVerified("it has no valid signature of a trusted key")
 	}
 	if err := json.Unmarshal(e.Record, into); err != nil {
-		return nil, "", notVerified("it cannot be read")
+		return nil, "", notVerified("it cannot be decoded")
 	}
 	return e.Record, e.Integrity.RecordHash, nil
 }

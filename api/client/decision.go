@@ -63,7 +63,7 @@ func (d *Decision) Approved(ctx context.Context, timeout time.Duration) error {
 	text, err := d.said(ctx)
 	for err == nil && text == nil {
 		if t.now().Add(poll).After(end) { // check: approval-timeout
-			return d.needsApproval(", and none has answered in time", nil)
+			return d.needsApproval(", and no person has answered in time", nil)
 		}
 		if err := t.sleep(ctx, poll); err != nil {
 			return d.needsApproval(", and the program did not wait", err)
@@ -81,7 +81,7 @@ func (d *Decision) Approved(ctx context.Context, timeout time.Duration) error {
 		return notVerified("the approval is for another decision")
 	}
 	if said.Verdict != assurance.VerdictApproved { // check: approval-verdict
-		return &Error{Code: Rejected, Message: "nothing was run: a person rejected it: " + shown(said.Reason)}
+		return &Error{Code: Rejected, Message: "nothing was run: a person rejected the decision: " + shown(said.Reason)}
 	}
 	d.approval = &said
 	return nil
@@ -146,7 +146,7 @@ func (d *Decision) run(ctx context.Context, fn func(context.Context, Intent, *Ev
 		outcome = assurance.Failed
 	}
 	if err := d.report(context.WithoutCancel(ctx), outcome, evidence); err != nil {
-		return &Error{Code: ReceiptMissing, Message: "it was run, and its receipt was not recorded: " + err.Error(), Err: cmp.Or(failure, err)}
+		return &Error{Code: ReceiptMissing, Message: "the function ran, but its receipt was not recorded: " + err.Error(), Err: cmp.Or(failure, err)}
 	}
 	return failure
 }
@@ -155,7 +155,7 @@ func (d *Decision) run(ctx context.Context, fn func(context.Context, Intent, *Ev
 // meantime.
 func (d *Decision) copied() (intent Intent, err error) {
 	if err := json.Unmarshal(d.intent, &intent); err != nil {
-		return Intent{}, &Error{Code: Misused, Message: "nothing was run: the intent cannot be read", Err: err}
+		return Intent{}, &Error{Code: Misused, Message: "nothing was run: the intent cannot be decoded", Err: err}
 	}
 	if start, end, found := canon.Find(d.intent, "toolArguments"); found {
 		intent.ToolArguments = jsontext.Value(d.intent[start:end]).Clone()
@@ -168,7 +168,7 @@ func (d *Decision) notDenied() error {
 		return nil
 	}
 	return &Error{Code: Stopped, Message: "Countersign stopped this and nothing was run: the organization's policy denies it: " + d.because(assurance.Deny) +
-		". Do not try to reach the same in another way; ask a person if it is needed."}
+		". Do not try to do the same in another way; ask a person if it is needed."}
 }
 
 // needsApproval returns the error of a decision that no person has approved. It names the
@@ -229,10 +229,10 @@ func (d *Decision) holds(ctx context.Context) error {
 		Reason             string         `json:"reason"`
 	}
 	if err := json.Unmarshal(text, &s); err != nil || s.DecisionID != d.record.DecisionID || s.DecisionRecordHash != d.hash { // check: standing-decision
-		return notVerified("the service was asked whether the decision holds, and answered about another one")
+		return notVerified("the service answered the question about this decision with another decision")
 	}
 	if string(s.Holds) != "true" { // check: standing
-		return &Error{Code: Ended, Message: "nothing was run: the decision no longer holds: " + shown(s.Reason)}
+		return &Error{Code: Ended, Message: "nothing was run: the decision is no longer in effect: " + shown(s.Reason)}
 	}
 	return nil
 }
@@ -257,7 +257,7 @@ func (d *Decision) report(ctx context.Context, outcome string, e Evidence) error
 	}
 	body, err := canon.Marshal(receipt)
 	if err != nil {
-		return misused("the evidence has no JSON form")
+		return misused("the evidence cannot be encoded as JSON")
 	}
 	_, text, err := d.client.send(ctx, http.MethodPost, receiptsPath, d.client.bearer(), body, http.StatusOK, http.StatusCreated)
 	if err != nil {
@@ -271,7 +271,7 @@ func (d *Decision) report(ctx context.Context, outcome string, e Evidence) error
 		return notVerified("the receipt is for another decision")
 	}
 	if said.Outcome != outcome { // check: receipt-outcome
-		return notVerified("the receipt says another outcome")
+		return notVerified("the receipt has another outcome")
 	}
 	d.Receipt = &said
 	return nil

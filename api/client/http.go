@@ -88,15 +88,15 @@ func (t transport) once(ctx context.Context, r request) (answered, error) {
 	}
 	in, err := t.client.Do(out)
 	if err != nil {
-		return answered{}, unavailable(r, 0, "gave no answer, or only a part of one", err)
+		return answered{}, unavailable(r, 0, "sent no complete answer", err)
 	}
 	defer in.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(in.Body, maxAnswer+1))
 	if err != nil { // check: whole-answer
-		return answered{}, unavailable(r, 0, "gave no answer, or only a part of one", err)
+		return answered{}, unavailable(r, 0, "sent no complete answer", err)
 	}
 	if len(body) > maxAnswer { // check: answer-size
-		return answered{}, unavailable(r, in.StatusCode, "gave too large an answer", nil)
+		return answered{}, unavailable(r, in.StatusCode, "sent an answer that is too large", nil)
 	}
 	return answered{in.StatusCode, in.Header, body}, nil
 }
@@ -112,12 +112,12 @@ func (t transport) patiently(ctx context.Context, r request, later func(answered
 			if !later(got) {
 				return got, nil
 			}
-			err = unavailable(r, got.status, "answered "+strconv.Itoa(got.status)+" without a usable body", nil)
+			err = unavailable(r, got.status, "answered "+strconv.Itoa(got.status)+" with an unusable body", nil)
 			if asked, ok := t.asked(got.header.Get("Retry-After")); ok {
 				wait = asked
 			}
 			if waited+wait > patience { // check: patience
-				return answered{}, unavailable(r, got.status, "asks to wait "+strconv.Itoa(int(wait.Seconds()))+" seconds", nil)
+				return answered{}, unavailable(r, got.status, "asked for a wait of "+strconv.Itoa(int(wait.Seconds()))+" seconds, which is too long", nil)
 			}
 		} else if e := (*Error)(nil); errors.As(err, &e) && (e.Status != 0 || e.Code == Misused) {
 			return answered{}, err
@@ -164,7 +164,7 @@ func (c *Client) send(ctx context.Context, method, path string, header http.Head
 		return 0, nil, &Error{Code: QuotaExhausted, Message: "the free calls of the month are used up: " + says, Status: got.status, UpgradeURL: shown(said.UpgradeURL)}
 	}
 	if got.status == http.StatusPaymentRequired { // check: payment-required
-		return 0, nil, &Error{Code: PaymentRequired, Message: "the call has to be paid, or needs an API key: " + says, Status: got.status}
+		return 0, nil, &Error{Code: PaymentRequired, Message: "the call needs a payment or an API key: " + says, Status: got.status}
 	}
 	if !slices.Contains(good, got.status) { // check: status
 		nothing := ", and nothing was run"

@@ -53,7 +53,7 @@ func readKeys(text []byte) (keySet, error) {
 func (s keySet) Find(id string, partition int16, position int64) (key ed25519.PublicKey, whyNot string) {
 	for _, k := range s[id] {
 		if k.Purpose != "record" { // check: key-purpose
-			return nil, "it does not sign records"
+			return nil, "it is not a key for records"
 		}
 		if k.Partition != partition {
 			continue

@@ -58,7 +58,7 @@ func (c *Client) Pay(ctx context.Context, p Payment, sign Signer) (*http.Respons
 	}
 	required, chosen, raw, resource := choose(unpaid)
 	if raw == nil { // check: offer
-		return nil, &Error{Code: Refused, Message: "the seller has to be paid, and makes no offer that can be checked (exact, on an EVM network)", Status: unpaid.status}
+		return nil, &Error{Code: Refused, Message: "the seller requires a payment, but none of its offers can be checked (scheme exact on an EVM network)", Status: unpaid.status}
 	}
 	d, err := c.Decide(ctx, Intent{ResourceURL: p.URL, Method: p.Method, Scheme: chosen.Scheme, Network: chosen.Network, Asset: chosen.Asset,
 		PayTo: chosen.PayTo, AmountUnits: chosen.Amount, PaymentPayloadResource: resource}, p.Subject)
@@ -93,10 +93,10 @@ func (c *Client) Pay(ctx context.Context, p Payment, sign Signer) (*http.Respons
 			return unconfirmed(err.Error(), 0, err)
 		}
 		if got.status == http.StatusPaymentRequired { // check: second-offer
-			return unconfirmed("it answered with 402 again; nothing else was signed", got.status, nil)
+			return unconfirmed("the seller answered with 402 again, and no second payment was signed", got.status, nil)
 		}
 		if got.status >= 300 && got.status < 400 { // check: redirect-after-payment
-			return unconfirmed("it redirects the paid request, which is not followed", got.status, nil)
+			return unconfirmed("the seller redirected the paid request, and the redirect was not followed", got.status, nil)
 		}
 		*e = Evidence{Failed: got.status >= 400, ResponseStatus: got.status, ResponseBodyHash: canon.Hash(got.body), SettlementID: transaction(got)}
 		paid = got.response()
@@ -107,7 +107,7 @@ func (c *Client) Pay(ctx context.Context, p Payment, sign Signer) (*http.Respons
 
 // unconfirmed returns the error of any failure after the payment was sent.
 func unconfirmed(why string, status int, cause error) *Error {
-	return &Error{Code: PaymentUnconfirmed, Message: "the payment was sent, and the seller may have taken it: " + why + ". Find out before you pay again.", Status: status, Err: cause}
+	return &Error{Code: PaymentUnconfirmed, Message: "the payment was sent, and the seller may have taken it: " + why + ". Find out whether it was taken before you pay again.", Status: status, Err: cause}
 }
 
 var (
@@ -154,16 +154,16 @@ func checkSigned(payload jsontext.Value, raw []byte, o offer) error {
 		} `json:"payload"`
 	}
 	if err := json.Unmarshal(payload, &p); err != nil || p.Payload.Authorization == nil { // check: signed-readable
-		return &Error{Code: OfferChanged, Message: "what was signed cannot be read, and was not sent", Err: err}
+		return &Error{Code: OfferChanged, Message: "the signed payment cannot be read and was not sent", Err: err}
 	}
 	if accepted, err := canon.Canonical(p.Accepted); err != nil || !bytes.Equal(accepted, raw) { // check: signed-offer
-		return &Error{Code: OfferChanged, Message: "another offer was signed than was decided about, and was not sent", Err: err}
+		return &Error{Code: OfferChanged, Message: "the signed offer differs from the decided offer; the payment was not sent", Err: err}
 	}
 	if !strings.EqualFold(p.Payload.Authorization.To, o.PayTo) { // check: signed-recipient
-		return &Error{Code: OfferChanged, Message: "another recipient was signed than was decided about; the payment was not sent"}
+		return &Error{Code: OfferChanged, Message: "the signed recipient differs from the decided recipient; the payment was not sent"}
 	}
 	if p.Payload.Authorization.Value != o.Amount { // check: signed-amount
-		return &Error{Code: OfferChanged, Message: "another amount was signed than was decided about; the payment was not sent"}
+		return &Error{Code: OfferChanged, Message: "the signed amount differs from the decided amount; the payment was not sent"}
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ type Verdict struct {
 // Require returns the action that was evaluated, or an error that explains why it must not run.
 func (v Verdict) Require() (Action, error) {
 	if !v.judged { // check: judged
-		return Action{}, misused("nothing was run: this verdict is not of Gate")
+		return Action{}, misused("nothing was run: the verdict was not returned by Gate")
 	}
 	if v.stopped != nil {
 		return Action{}, v.stopped

@@ -1,9 +1,9 @@
-// Takes out of the service's contract the schemas of the operations that the clients call:
+// Extracts the schemas of the operations that the clients call from the service's OpenAPI document:
 //
 //	node contract.mjs openapi-full.json > contract.json
 //
-// The types of the clients are made of the result. .ci/clients/run makes it again and
-// fails if the committed one is stale.
+// The types of the clients are generated from the result. .ci/clients/run generates it again
+// and fails if the committed file differs.
 import { readFileSync } from "node:fs";
 
 const operations = ["action_safety_quick_gate", "assurance_decide", "assurance_bind_receipt", "assurance_get_approval", "assurance_get_standing", "get_rule"];
@@ -11,7 +11,7 @@ const operations = ["action_safety_quick_gate", "assurance_decide", "assurance_b
 const all = JSON.parse(readFileSync(process.argv[2], "utf8"));
 const schemas = {}, missing = new Set(operations);
 
-// Examples and prose say nothing about types, and change often.
+// Examples and descriptions are removed, because the types do not depend on them and they change often.
 const lean = (value, within) => {
   if (Array.isArray(value)) return value.map((v) => lean(v, within));
   if (value === null || typeof value !== "object") return value;

@@ -62,14 +62,14 @@ func (s *Contract) Operations() []*op.Operation {
 // OpenAPI is the operation that returns the document which agents and indexers read first.
 var OpenAPI = &op.Operation{
 	ID: "get_openapi", Method: http.MethodGet, Path: "/openapi.json",
-	Summary: "The contract of what an agent calls: services, assurance, storefront, credentials. /openapi-full.json has everything.",
+	Summary: "The OpenAPI document of the operations for agents: services, assurance, storefront, credentials. /openapi-full.json has every operation.",
 	Output:  reflect.TypeFor[map[string]any](),
 }
 
 // OpenAPIFull is the operation that returns the document with every operation.
 var OpenAPIFull = &op.Operation{
 	ID: "get_openapi_full", Method: http.MethodGet, Path: "/openapi-full.json",
-	Summary: "The contract of every operation, also of organizations, accounts and documents.",
+	Summary: "The OpenAPI document of every operation, including organizations, accounts and documents.",
 	Output:  reflect.TypeFor[map[string]any](),
 }
 
@@ -143,7 +143,7 @@ func (s *Contract) write(in func(*op.Operation) bool) (op.Document, error) {
 			"title": op.Name, "version": policy.Version,
 			"summary": op.ShortDescription,
 			"description": "Ask before a consequential action, act on the verdict, verify the record without trusting the server. Guides, rules and errors: " + s.BaseURL + "/docs. " +
-				"What an agent calls is in " + s.BaseURL + OpenAPI.Path + ", every operation in " + s.BaseURL + OpenAPIFull.Path + ".",
+				"The operations for agents are in " + s.BaseURL + OpenAPI.Path + ", all operations in " + s.BaseURL + OpenAPIFull.Path + ".",
 			"termsOfService": s.BaseURL + "/terms",
 			"license":        op.Object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
 			"contact":        op.Object{"name": op.Name, "url": s.BaseURL + "/docs", "email": s.Contact},
@@ -187,11 +187,11 @@ func (s *Contract) securitySchemes() op.Object {
 		"bearer": op.Object{"type": "http", "scheme": "bearer", "description": "An API key, or an access token of POST /api/auth/token."},
 		"oauth2": s.oauth(),
 		"accessToken": op.Object{"type": "apiKey", "in": "header", "name": "Authorization",
-			"description": "The token of oauth2, for readers that know keys and no OAuth: Bearer, a space and an access token of POST /api/auth/token."},
+			"description": "The same access token as oauth2, for clients that support API keys but not OAuth: Bearer, a space and an access token of POST /api/auth/token."},
 		"organizationToken": op.Object{"type": "http", "scheme": "bearer",
 			"description": "svco_…, issued by POST /api/assurance/tokens or countersign org token issue."},
 		"session": op.Object{"type": "apiKey", "in": "cookie", "name": s.Cookie,
-			"description": "A signed-in member; what changes something comes from the same origin, as application/json."},
+			"description": "The session of a signed-in member. A request that changes something must come from the same origin, as application/json."},
 	}
 }
 
@@ -199,12 +199,12 @@ func (s *Contract) securitySchemes() op.Object {
 var tags = []struct{ name, description string }{
 	{site.GroupSafety, "Ask before an agent runs a command."},
 	{site.GroupPayments, "Decide, screen and prove what agents buy."},
-	{site.GroupFinance, "Analytics that a model should not do in its head."},
+	{site.GroupFinance, "Exact financial figures that a model should not compute itself."},
 	{"assurance", "Decisions, approvals and receipts under an organization's policy."},
 	{"verification", "Check records and statuses. Free."},
 	{"storefront", "Products, checkout, purchases, access and refunds."},
 	{"credentials", "Keys, agents, tokens, sessions."},
-	{"discovery", "Documents by which everything else is found."},
+	{"discovery", "Documents that list the operations, pages and endpoints."},
 }
 
 // describedTags returns the tags that the document's operations use.
@@ -279,10 +279,10 @@ func titleOf(o *op.Operation) string {
 func (d describing) description(o *op.Operation) string {
 	text := o.Summary
 	if o.Service != nil {
-		text += fmt.Sprintf(" Costs $%s for an answer of 200; nothing else is charged. %s/tools/%s has a worked example.", op.USD(o.Service.PriceCents), d.BaseURL, o.ID)
+		text += fmt.Sprintf(" Costs $%s for an answer of 200; other answers are not charged. %s/tools/%s has a worked example.", op.USD(o.Service.PriceCents), d.BaseURL, o.ID)
 	}
 	if len(o.Refuses) > 0 {
-		text += " A body of strict JSON that has this shape is refused only with: " + strings.Join(o.Refuses, ", ") + "."
+		text += " A body of strict JSON that matches this schema is refused only with these codes: " + strings.Join(o.Refuses, ", ") + "."
 	}
 	return text
 }
@@ -317,12 +317,12 @@ func (d describing) parameters(o *op.Operation) (list []any) {
 	}
 	if o.Priced() {
 		list = append(list, op.Object{"name": "Idempotency-Key", "in": "header", "required": false,
-			"description": "The same key and body give the stored answer, unmetered; the same key with another body is 409. It belongs to the API key, the agent or the payer: a new payment of the same payer with the same key is not taken.",
+			"description": "A repeated key with the same body returns the stored answer and is not metered; with another body the answer is 409. The key belongs to the API key, the agent or the payer: a second payment of the same payer with the same key is not charged.",
 			"schema":      op.Object{"type": "string", "minLength": 1, "maxLength": op.MaxIdempotencyKey}})
 	}
 	if o.Priced() && d.X402 {
 		list = append(list, op.Object{"name": x402.HeaderSignature, "in": "header", "required": false,
-			"description": "An x402 v2 payment: base64 of the signed offer of the 402. The same payment sent again gets the same answer.",
+			"description": "An x402 v2 payment: base64 of the signed offer of the 402 answer. The same payment sent again returns the same answer.",
 			"schema":      op.Object{"type": "string", "maxLength": x402.MaxHeader}})
 	}
 	return list
@@ -340,7 +340,7 @@ func (d describing) responses(o *op.Operation) (op.Object, error) {
 	}
 	limited, is := responses["429"].(op.Object)
 	if is {
-		limited["headers"] = op.Object{"Retry-After": op.Object{"description": "Seconds to wait. A monthly quota has none: resetsAt says when it is over.", "schema": op.Object{"type": "string"}}}
+		limited["headers"] = op.Object{"Retry-After": op.Object{"description": "Seconds to wait. A used-up monthly quota has no such header: resetsAt is when the next month begins.", "schema": op.Object{"type": "string"}}}
 	}
 	answer, err := d.answer(o)
 	if err != nil {
@@ -349,7 +349,7 @@ func (d describing) responses(o *op.Operation) (op.Object, error) {
 	responses[strconv.Itoa(o.Success)] = answer
 	if o.Replays {
 		again := maps.Clone(answer)
-		again["description"] = "The stored answer of the same request, again."
+		again["description"] = "true if this is the stored answer of an earlier request with the same key or payment."
 		responses[strconv.Itoa(http.StatusOK)] = again
 	}
 	if !o.Priced() {
@@ -361,7 +361,7 @@ func (d describing) responses(o *op.Operation) (op.Object, error) {
 		describePayment(o, responses)
 	}
 	if is {
-		limited["headers"].(op.Object)["Link"] = op.Object{"description": "Of a quota: where to get more calls, rel=upgrade.", "schema": op.Object{"type": "string"}}
+		limited["headers"].(op.Object)["Link"] = op.Object{"description": "If a quota is used up: where to get more calls, rel=upgrade.", "schema": op.Object{"type": "string"}}
 	}
 	if o.Service != nil {
 		headers, _ := responses[strconv.Itoa(o.Success)].(op.Object)["headers"].(op.Object)
@@ -369,7 +369,7 @@ func (d describing) responses(o *op.Operation) (op.Object, error) {
 			headers = op.Object{}
 			responses[strconv.Itoa(o.Success)].(op.Object)["headers"] = headers
 		}
-		headers["RateLimit"] = op.Object{"description": "Of a key: free calls left this month, and seconds until it ends.", "schema": op.Object{"type": "string"}}
+		headers["RateLimit"] = op.Object{"description": "With an API key: free calls left this month, and seconds until the month ends.", "schema": op.Object{"type": "string"}}
 	}
 	return responses, nil
 }
@@ -404,7 +404,7 @@ func (d describing) answer(o *op.Operation) (op.Object, error) {
 	}
 	description := "The answer."
 	if o.Success == http.StatusCreated {
-		description = "Made, and the answer."
+		description = "Created."
 	}
 	return op.Object{"description": description, "content": op.Object{o.Media: media}}, nil
 }
@@ -455,12 +455,12 @@ func requiredHeader(description string) op.Object {
 // answer, because it may depend on the product.
 func describePayment(o *op.Operation, responses op.Object) {
 	responses["402"] = op.Object{
-		"description": "Payment required: what to sign, or why a payment was refused. freeKey says how to call without one.",
-		"headers":     op.Object{"PAYMENT-REQUIRED": requiredHeader("Base64 of the body.")},
+		"description": "Payment required: the offers to sign, or why a payment was refused. freeKey says how to call without a payment.",
+		"headers":     op.Object{"PAYMENT-REQUIRED": requiredHeader("The body in base64.")},
 		"content":     op.Object{"application/json": op.Object{"schema": op.Object{"$ref": "#/components/schemas/PaymentRequired"}}},
 	}
 	responses[strconv.Itoa(o.Success)].(op.Object)["headers"] = op.Object{"PAYMENT-RESPONSE": op.Object{
-		"description": "Base64 of the x402 SettleResponse, where a payment paid.", "schema": op.Object{"type": "string"}}}
+		"description": "The x402 SettleResponse in base64, if a payment paid for the call.", "schema": op.Object{"type": "string"}}}
 }
 
 // problemResponse describes an error response, in the shape that the operation uses for errors.
@@ -505,7 +505,7 @@ func AnswerSchema(o *op.Operation) (op.Object, error) {
 		if err != nil {
 			return nil, err
 		}
-		receipt["description"] = "The signed receipt: that this answer was given to this request."
+		receipt["description"] = "The signed receipt, which proves that this request got this answer."
 		properties["receipt"] = receipt
 		required = append(required, "receipt")
 	}
@@ -551,26 +551,26 @@ func statusShapes(all op.Object) op.Object {
 // when and where the call was recorded, so outputHash does not cover them.
 var recordedMembers = map[string]reflect.Type{
 	actionsafety.Run.Operation: reflect.TypeFor[struct {
-		WorkflowID string `json:"workflowId" jsonschema:"pattern=^asw_[0-9a-f-]{36}$" jsonschema_description:"Id of the workflow, for its status."`
+		WorkflowID string `json:"workflowId" jsonschema:"pattern=^asw_[0-9a-f-]{36}$" jsonschema_description:"Id of the workflow; statusUrl contains it."`
 		StatusURL  string `json:"statusUrl" jsonschema:"format=uri" jsonschema_description:"Where the status record can be read."`
 		CreatedAt  string `json:"createdAt" jsonschema:"format=date-time" jsonschema_description:"When the workflow ran, RFC 3339 UTC."`
-		ExpiresAt  string `json:"expiresAt" jsonschema:"format=date-time" jsonschema_description:"When the status record is gone: 30 days later, RFC 3339 UTC."`
+		ExpiresAt  string `json:"expiresAt" jsonschema:"format=date-time" jsonschema_description:"When the status record is deleted: 30 days after createdAt, RFC 3339 UTC."`
 	}](),
 	attest.Service.Operation: reflect.TypeFor[struct {
-		Record    attest.Record  `json:"record" jsonschema_description:"The attestation: what is signed."`
+		Record    attest.Record  `json:"record" jsonschema_description:"The attestation, which integrity signs."`
 		Integrity seal.Integrity `json:"integrity" jsonschema_description:"Hash and signature of record."`
-		VerifyURL string         `json:"verifyUrl" jsonschema:"format=uri" jsonschema_description:"Where record and integrity can be checked, free of charge."`
+		VerifyURL string         `json:"verifyUrl" jsonschema:"format=uri" jsonschema_description:"Address that checks record and integrity, free of charge."`
 	}](),
 }
 
 // envelope contains the members that every answer of a service has in addition to its own.
 type envelope struct {
-	Status     string `json:"status" jsonschema_description:"Always ok for an answer."`
+	Status     string `json:"status" jsonschema_description:"Always ok."`
 	Service    string `json:"service" jsonschema_description:"Name of the service with dashes, for example bond-analyze."`
 	Version    string `json:"version" jsonschema_description:"Version of the interface."`
 	InputHash  string `json:"inputHash" jsonschema:"pattern=^[a-f0-9]{64}$" jsonschema_description:"SHA-256 of the canonical request."`
-	OutputHash string `json:"outputHash" jsonschema:"pattern=^[a-f0-9]{64}$" jsonschema_description:"SHA-256 of the canonical answer without outputHash and the signed members: the same request gives the same hash."`
-	Reference  string `json:"reference,omitempty" jsonschema_description:"The reference of the request, echoed."`
+	OutputHash string `json:"outputHash" jsonschema:"pattern=^[a-f0-9]{64}$" jsonschema_description:"SHA-256 of the canonical answer without outputHash and the signed members. The same request gives the same hash."`
+	Reference  string `json:"reference,omitempty" jsonschema_description:"The reference of the request, unchanged."`
 }
 
 func unique(names []any) []any {

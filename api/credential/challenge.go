@@ -14,7 +14,7 @@ import (
 const ProtectedResourcePath = "/.well-known/oauth-protected-resource"
 
 // errNoCustomer refuses a claim without a session.
-var errNoCustomer = policy.Refuse(ground.CodeUnauthorized, "", "authentication required: sign in as a customer, too")
+var errNoCustomer = policy.Refuse(ground.CodeUnauthorized, "", "authentication required: also sign in as a customer")
 
 // errNoAgent refuses a claim without an agent's token.
 var errNoAgent = policy.Refuse(ground.CodeUnauthorized, "", "authentication required: send the agent's access token as Bearer, in addition to the session")

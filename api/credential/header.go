@@ -73,7 +73,7 @@ func bearer(h http.Header) (text string, present bool, err error) {
 	case 1:
 		scheme, token, _ := strings.Cut(values[0], " ")
 		if !strings.EqualFold(scheme, "Bearer") {
-			return "", true, policy.Refuse(ground.CodeUnauthorized, "", "Authorization must be Bearer and a key or token")
+			return "", true, policy.Refuse(ground.CodeUnauthorized, "", "Authorization must be Bearer, a space and a key or token")
 		}
 		return token, true, nil
 	}
@@ -99,7 +99,7 @@ func clientSecret(h http.Header, body ClientSecret) (ClientSecret, error) {
 			return ClientSecret{}, bad
 		}
 		if body.Secret != "" || body.ClientID != "" && body.ClientID != basic.ClientID {
-			return ClientSecret{}, policy.Refuse("invalid_request", "", "the client must authenticate in one way only")
+			return ClientSecret{}, policy.Refuse("invalid_request", "", "the client must authenticate either in the body or with HTTP Basic, not both")
 		}
 		return basic, nil
 	}

@@ -64,7 +64,7 @@ func (d *Reader) ReadKey(ctx context.Context, a Access, text string) (c Caller, 
 		c.Means = ByOrganization
 		_, err = d.Organizations.AuthenticateOrganization(ctx, text)
 	case strings.HasPrefix(text, organizationPrefix):
-		err = policy.Refuse(ground.CodeUnauthorized, "", "an organization's token is no API key: send a key or an agent's token")
+		err = policy.Refuse(ground.CodeUnauthorized, "", "an organization's token is not an API key: send an API key or an agent's token")
 	case isJWT(text):
 		c.Means = ByAgent
 		c.Agent, err = d.Organizations.AuthenticateAgent(ctx, text, resourcesOf(ctx)...)

@@ -248,7 +248,7 @@ func (s sessionStore) Delete(hash string) error { return s.DeleteCtx(context.Bac
 // SignedIn describes the signed-in person of a session.
 type SignedIn struct {
 	CustomerID    string                   `json:"customerId"`
-	OrgID         *string                  `json:"orgId" jsonschema:"nullable" jsonschema_description:"The organization the session acts for, once chosen."`
+	OrgID         *string                  `json:"orgId" jsonschema:"nullable" jsonschema_description:"The organization that the session acts for; null before one is chosen."`
 	SignedInAt    string                   `json:"signedInAt" jsonschema:"format=date-time"`
 	Organizations []projections.Membership `json:"organizations"`
 }

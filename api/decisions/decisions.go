@@ -68,7 +68,7 @@ type signedApproval struct {
 // Decide is the operation that decides on one action.
 var Decide = &op.Operation{
 	ID: "assurance_decide", Method: http.MethodPost, Path: "/api/assurance/decisions",
-	Summary: "A signed allow, deny or needs_review about one exact x402 purchase or MCP tool call, under the organization's active policy. " +
+	Summary: "Decide one exact x402 purchase or MCP tool call under the organization's active policy: a signed allow, deny or needs_review. " +
 		"needs_review waits for a person: GET /api/assurance/decisions/{decisionId}/approval is 404 until one has said approved or rejected; act on approved before its validUntil. " +
 		"One idempotencyKey per purchase you intend. On every retry, also after a timeout or a 503, send the SAME key; never make a new key for the same purchase.",
 	Access: credential.WithRight(organizations.RightDecide), Input: reflect.TypeFor[assurance.DecisionInput](), Parses: true, Output: reflect.TypeFor[signedDecision](),
@@ -115,7 +115,7 @@ func enveloped(e seal.Envelope) (op.Reply, error) {
 // BindReceipt is the operation that records the observed outcome of an execution.
 var BindReceipt = &op.Operation{
 	ID: "assurance_bind_receipt", Method: http.MethodPost, Path: "/api/assurance/receipts",
-	Summary: "Bind what was observed of an execution to its decision: a signed receipt, one per decision. What contradicts the decision is recorded, not refused.",
+	Summary: "Record the observed result of an execution in a signed receipt, one per decision. A receipt that contradicts its decision is recorded with that finding, not refused.",
 	Access:  credential.WithRight(organizations.RightReceipt), Input: reflect.TypeFor[assurance.ReceiptInput](), Parses: true, Output: reflect.TypeFor[signedReceipt](),
 	Example: `{"decisionId":"asd_01JD3Z8W5T0000000000000000","decisionRecordHash":"156f3bb8d855bc6e8a577bf11f1481366166bde4a9df10e6ca25d23efa755acf","bindingHash":"8a1632e12f297cb347be32c679594af321227936049d1812b0b16da77a86cd2d","protocol":"x402","outcome":"fulfilled","responseStatus":200}`,
 	Success: http.StatusCreated, Replays: true, Limit: assurance.MaxReceiptBody, Errors: []int{400, 401, 403, 409, 413, 503},
@@ -133,7 +133,7 @@ func (s *Decisions) bindReceipt(c *op.Call) (op.Reply, error) {
 
 var approve = &op.Operation{
 	ID: "assurance_approve", Method: http.MethodPost, Path: "/api/assurance/decisions/{decisionId}/approval",
-	Summary: "A person's signed verdict about a decision that needs a review: once per decision, not by who asked for it, valid for 15 minutes.",
+	Summary: "Approve or reject a decision that needs a review, as a signed record: once per decision, not by the person who requested it. An approval is valid for 15 minutes.",
 	Access:  credential.WithRight(organizations.RightApprove), Input: reflect.TypeFor[assurance.ApprovalInput](), Parses: true, Output: reflect.TypeFor[signedApproval](),
 	Example: `{"verdict":"approved","reason":"Known supplier, amount agreed."}`,
 	Success: http.StatusCreated, Errors: []int{400, 401, 403, 404, 409, 413, 503},
@@ -151,16 +151,16 @@ func (s *Decisions) approve(c *op.Call) (op.Reply, error) {
 
 // GetDecision is the operation that returns the record of a decision.
 var GetDecision = recordOperation("assurance_get_decision", "/api/assurance/decisions/{decisionId}",
-	"A recorded decision, as it was signed.", reflect.TypeFor[signedDecision]())
+	"A recorded decision with its signature.", reflect.TypeFor[signedDecision]())
 
 // GetApproval is the operation that returns a person's verdict on a decision.
 var GetApproval = recordOperation("assurance_get_approval", "/api/assurance/decisions/{decisionId}/approval",
-	"What a person said about a decision that needs a review, as it was signed: 404 until then. Act on verdict approved, before validUntil; the decision's own record stays as it is.", reflect.TypeFor[signedApproval]())
+	"The signed approval or rejection of a decision that needs a review: 404 until a person has reviewed it. Act only on verdict approved, before validUntil. The decision's own record does not change.", reflect.TypeFor[signedApproval]())
 
 // GetStanding is the operation that returns whether a decision still holds.
 var GetStanding = &op.Operation{
 	ID: "assurance_get_standing", Method: http.MethodGet, Path: "/api/assurance/decisions/{decisionId}/standing",
-	Summary: "Whether a decision may be acted on now: an emergency stop, or another policy that denies the action, ends the allows and approvals that were given before it. Ask just before executing.",
+	Summary: "Report whether a decision may still be acted on. An emergency stop, or a new policy that denies the action, ends earlier allows and approvals. Ask just before executing.",
 	Access:  credential.WithRight(organizations.RightRead), Output: reflect.TypeFor[decisions.Standing](), Errors: []int{401, 403, 404, 503},
 }
 
@@ -193,7 +193,7 @@ func (s *Decisions) record(c *op.Call, decisionID, eventType string) (op.Reply, 
 // GetReceipt is the operation that returns a receipt.
 var GetReceipt = &op.Operation{
 	ID: "assurance_get_receipt", Method: http.MethodGet, Path: "/api/assurance/receipts/{receiptId}",
-	Summary: "A recorded receipt, as it was signed.",
+	Summary: "A recorded receipt with its signature.",
 	Access:  credential.WithRight(organizations.RightRead), Output: reflect.TypeFor[signedReceipt](), Errors: []int{401, 403, 404, 503},
 }
 
@@ -208,9 +208,9 @@ func (s *Decisions) getReceipt(c *op.Call) (op.Reply, error) {
 // AssuranceHistory is the operation that lists an organization's decisions and receipts.
 var AssuranceHistory = &op.Operation{
 	ID: "assurance_history", Method: http.MethodGet, Path: "/api/assurance/history",
-	Summary: "The organization's decisions and receipts, the newest first. Query: limit (default 25, clamped to 1 to 100), cursor (nextCursor of the page before). What else a query holds is named in warnings: it filters nothing.",
+	Summary: "The organization's decisions and receipts, the newest first. Query: limit (default 25, clamped to 1 to 100), cursor (nextCursor of the page before). Other parameters are ignored and named in warnings.",
 	Query: []op.Parameter{
-		{Name: "limit", Description: "How many at once; out of range it is clamped, malformed it is 25.", Schema: op.Object{"type": "integer", "minimum": 1, "maximum": 100, "default": 25}},
+		{Name: "limit", Description: "Largest number of items in a page, clamped to 1 to 100; 25 if missing or malformed.", Schema: op.Object{"type": "integer", "minimum": 1, "maximum": 100, "default": 25}},
 		{Name: "cursor", Description: "nextCursor of the page before.", Schema: op.Object{"type": "string", "maxLength": 200}},
 	},
 	Access: credential.WithRight(organizations.RightRead), Output: reflect.TypeFor[projections.HistoryPage](), Errors: []int{401, 403, 503},

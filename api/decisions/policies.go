@@ -44,7 +44,7 @@ type policyActivation struct {
 	Activator         string         `json:"activator"`
 	SelfActivated     bool           `json:"selfActivated"`
 	Reason            string         `json:"reason"`
-	Changed           []string       `json:"changed" jsonschema_description:"Members that differ from the version before."`
+	Changed           []string       `json:"changed" jsonschema_description:"Members of the policy that differ from the version before."`
 }
 
 func showActivation(v decisions.Activation) policyActivation {
@@ -54,8 +54,8 @@ func showActivation(v decisions.Activation) policyActivation {
 
 type policyList struct {
 	Active      *policyActivation  `json:"active" jsonschema:"nullable"`
-	Drafts      []policyDraft      `json:"drafts" jsonschema_description:"Of this page, the oldest first."`
-	Activations []policyActivation `json:"activations" jsonschema_description:"Of this page, the oldest first."`
+	Drafts      []policyDraft      `json:"drafts" jsonschema_description:"Drafts of this page, the oldest first."`
+	Activations []policyActivation `json:"activations" jsonschema_description:"Activations of this page, the oldest first."`
 	op.Paged
 }
 
@@ -81,7 +81,7 @@ func policySteps(drafts []decisions.Draft, activations []decisions.Activation) (
 // ListPolicies is the operation that lists the active policy, the drafts and the activations.
 var ListPolicies = &op.Operation{
 	ID: "list_policies", Method: http.MethodGet, Path: "/api/assurance/policies",
-	Summary: "The active policy, then every draft, and then every activation." + op.PagedBy,
+	Summary: "The active policy, then every draft, then every activation." + op.PagedBy,
 	Access:  credential.WithRight(organizations.RightPolicies), Output: reflect.TypeFor[policyList](), Errors: []int{400, 401, 403, 503},
 }
 
@@ -125,7 +125,7 @@ func (s *Policies) listPolicies(c *op.Call) (op.Reply, error) {
 
 var draftPolicy = &op.Operation{
 	Creates: true, ID: "draft_policy", Method: http.MethodPost, Path: "/api/assurance/policies",
-	Summary: "Freeze a policy as a draft that can be activated. A version, if there is one, must be the one that activation would give.",
+	Summary: "Save a policy as a draft that can be activated. If the policy has a version, it must be the next version.",
 	Access:  credential.WithRight(organizations.RightDraft), Input: reflect.TypeFor[jsontext.Value](), Parses: true, Output: reflect.TypeFor[policyDraft](),
 	Example: `{"policyId":"default","maxUsdPerTransaction":5,"allowedHosts":["api.example.com"],"requireHttps":true}`,
 	Success: http.StatusCreated, Limit: op.LimitPolicy, Errors: []int{400, 401, 403, 413, 503},
@@ -138,14 +138,14 @@ func (s *Policies) draftPolicy(c *op.Call) (op.Reply, error) {
 }
 
 type activationOrder struct {
-	Reason string `json:"reason" jsonschema:"minLength=1,maxLength=1000" jsonschema_description:"Why; it is recorded in the ledger."`
+	Reason string `json:"reason" jsonschema:"minLength=1,maxLength=1000" jsonschema_description:"Reason of the change, recorded in the ledger."`
 }
 
 var activatePolicy = &op.Operation{
 	ID: "activate_policy", Method: http.MethodPost, Path: "/api/assurance/policies/{draftId}/activate",
-	Summary: "Activate a draft, from the position of the activation in the ledger on. Not the own one; needs a sign-in within 10 minutes.",
+	Summary: "Activate a draft. It applies to all decisions after the activation's position in the ledger. Nobody can activate a draft of their own. Needs a sign-in within 10 minutes.",
 	Access:  credential.WithRight(organizations.RightActivate), Input: reflect.TypeFor[activationOrder](), Output: reflect.TypeFor[policyActivation](),
-	Example: `{"reason":"lower the limit, ticket 4711"}`,
+	Example: `{"reason":"Lower the limit, ticket 4711."}`,
 	Success: http.StatusCreated, Errors: []int{400, 401, 403, 404, 409, 413, 503},
 	Refuses: []string{"out_of_range"},
 }
@@ -161,9 +161,9 @@ func (s *Policies) activatePolicy(c *op.Call) (op.Reply, error) {
 
 var freezePolicy = &op.Operation{
 	ID: "freeze_policies", Method: http.MethodPost, Path: "/api/assurance/policies/freeze",
-	Summary: "The emergency stop: from its own ledger position on no host and no MCP server is allowed, until a draft is activated. One admin is enough; needs a sign-in within 10 minutes.",
+	Summary: "Emergency stop: deny all hosts and all MCP servers after this event's position in the ledger, until a draft is activated. One administrator is enough. Needs a sign-in within 10 minutes.",
 	Access:  credential.WithRight(organizations.RightActivate), Input: reflect.TypeFor[activationOrder](), Output: reflect.TypeFor[policyActivation](),
-	Example: `{"reason":"an agent runs wild, incident 17"}`,
+	Example: `{"reason":"An agent is out of control, incident 17."}`,
 	Success: http.StatusCreated, Errors: []int{400, 401, 403, 413, 503},
 	Refuses: []string{"out_of_range"},
 }
@@ -179,7 +179,7 @@ func (s *Policies) freezePolicy(c *op.Call) (op.Reply, error) {
 
 var previewPolicy = &op.Operation{
 	ID: "preview_policy", Method: http.MethodGet, Path: "/api/assurance/policies/{draftId}/preview",
-	Summary: "The decisions of the last 30 days that would be others under a draft than under the active policy.",
+	Summary: "The decisions of the last 30 days that a draft would decide differently from the active policy.",
 	Access:  credential.WithRight(organizations.RightDraft), Output: reflect.TypeFor[decisions.Preview](), Errors: []int{401, 403, 404, 503},
 }
 

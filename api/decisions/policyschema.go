@@ -15,7 +15,7 @@ const PolicySchemaPath = "/schemas/policy.json"
 
 var policySchema = &op.Operation{
 	ID: "get_policy_schema", Method: http.MethodGet, Path: PolicySchemaPath,
-	Summary: "The JSON Schema of a policy, for editors: name it as $schema of the file.", Media: "application/schema+json",
+	Summary: "The JSON Schema of a policy. Name its address as $schema in a policy file so that editors check the file.", Media: "application/schema+json",
 	Output: reflect.TypeFor[map[string]any](),
 }
 
@@ -40,6 +40,6 @@ func PolicySchema(base string) ([]byte, error) {
 	document["title"] = "Countersign policy"
 	document["required"] = []any{"policyId"}
 	properties, _ := document["properties"].(map[string]any)
-	properties["$schema"] = map[string]any{"type": "string", "description": "For editors; no part of the policy."}
+	properties["$schema"] = map[string]any{"type": "string", "description": "Address of this schema, for editors. It is not part of the policy."}
 	return canon.Marshal(document)
 }

@@ -13,16 +13,16 @@ import (
 
 // decisionQuery lists the query parameters of the search for decisions.
 var decisionQuery = []op.Parameter{
-	{Name: "decision", Description: "What the policy said.", Schema: op.Object{"type": "string", "enum": op.Enum(query.FilterValues()["decision"])}},
-	{Name: "conformance", Description: "Of the receipt; none: there is no receipt.", Schema: op.Object{"type": "string", "enum": op.Enum(query.FilterValues()["conformance"])}},
-	{Name: "protocol", Description: "Of the action.", Schema: op.Object{"type": "string", "enum": op.Enum(query.FilterValues()["protocol"])}},
-	{Name: "rule", Description: "A rule that found something.", Schema: op.Object{"type": "string", "maxLength": 200}},
+	{Name: "decision", Description: "The decision under the policy.", Schema: op.Object{"type": "string", "enum": op.Enum(query.FilterValues()["decision"])}},
+	{Name: "conformance", Description: "Outcome in the receipt; none means that there is no receipt.", Schema: op.Object{"type": "string", "enum": op.Enum(query.FilterValues()["conformance"])}},
+	{Name: "protocol", Description: "Protocol of the action.", Schema: op.Object{"type": "string", "enum": op.Enum(query.FilterValues()["protocol"])}},
+	{Name: "rule", Description: "Id of a rule with a finding.", Schema: op.Object{"type": "string", "maxLength": 200}},
 	{Name: "run", Description: "The subject's runId, exactly.", Schema: op.Object{"type": "string", "maxLength": 200}},
 	{Name: "agent", Description: "The subject's agentId, exactly.", Schema: op.Object{"type": "string", "maxLength": 200}},
-	{Name: "text", Description: "Part of the action, the run, the agent, the purpose or the id, in any case.", Schema: op.Object{"type": "string", "maxLength": 200}},
+	{Name: "text", Description: "Text that the action, the run, the agent, the purpose or the id contains, in upper or lower case.", Schema: op.Object{"type": "string", "maxLength": 200}},
 	{Name: "target", Description: "The host that is paid (x402), or SERVER/TOOL (mcp), exactly.", Schema: op.Object{"type": "string", "maxLength": 200}},
-	{Name: "from", Description: "Date, or RFC 3339 time, from which on.", Schema: dateOrTime()},
-	{Name: "to", Description: "Date up to the end of which, or RFC 3339 time before which.", Schema: dateOrTime()},
+	{Name: "from", Description: "Start of the period: a date, or an RFC 3339 time.", Schema: dateOrTime()},
+	{Name: "to", Description: "End of the period: a date, which is included, or an RFC 3339 time, which is excluded.", Schema: dateOrTime()},
 	{Name: "limit", Description: "Default 25, clamped to 1 to 100.", Schema: op.Object{"type": "integer", "minimum": 1, "maximum": 100, "default": 25}},
 	{Name: "cursor", Description: "nextCursor of the page before.", Schema: op.Object{"type": "string"}},
 }
@@ -33,7 +33,7 @@ func dateOrTime() op.Object {
 
 var listDecisions = &op.Operation{
 	ID: "assurance_list_decisions", Method: http.MethodGet, Path: "/api/assurance/decisions",
-	Summary: "The organization's decisions that a filter chooses, the newest first, with what people and receipts said of them.",
+	Summary: "The organization's decisions that match a filter, the newest first, with their approvals and receipts.",
 	Access:  credential.WithRight(organizations.RightRead), Query: decisionQuery, Output: reflect.TypeFor[query.DecisionPage](), Errors: []int{400, 401, 403, 503},
 }
 

@@ -76,7 +76,7 @@ func textOf(name string) func(*site.Site) ([]byte, error) {
 func (s *Discovery) feedOf(id, path, summary string) *op.Operation {
 	return &op.Operation{
 		ID: id, Method: http.MethodGet, Path: path, Summary: summary, Media: feedMedia, Output: reflect.TypeFor[map[string]any](),
-		Query: []op.Parameter{{Name: "page", Description: "The page of the feed, from 1; next_url names the one behind. What is malformed counts as not given.", Schema: op.Object{"type": "integer", "minimum": 1, "default": 1}}},
+		Query: []op.Parameter{{Name: "page", Description: "Number of the page of the feed, from 1; next_url is the address of the next page. A malformed number is ignored.", Schema: op.Object{"type": "integer", "minimum": 1, "default": 1}}},
 		Run: func(c *op.Call) (op.Reply, error) {
 			from, err := s.Pages.Site()
 			if err != nil {
@@ -98,25 +98,25 @@ func (s *Discovery) feedOf(id, path, summary string) *op.Operation {
 func (s *Discovery) First() []*op.Operation {
 	return []*op.Operation{
 		s.madeOf("get_auth_md", op.AuthPath, "text/markdown; charset=utf-8", "How an agent registers, gets tokens and is claimed, step by step.", textOf("auth.md")),
-		s.madeOf("get_llms_txt", op.LLMSPath, textMedia, "What is here, what it costs and where to begin, for language models.", textOf("llms.txt")),
+		s.madeOf("get_llms_txt", op.LLMSPath, textMedia, "The services, their prices and where to begin, for language models.", textOf("llms.txt")),
 	}
 }
 
 // Operations lists all other documents.
 func (s *Discovery) Operations() []*op.Operation {
 	card := func(id, path string) *op.Operation {
-		return declaring(s, id, path, serverCardMedia, "What the MCP endpoint is, where, and which tools it has.", s.serverCard)
+		return declaring(s, id, path, serverCardMedia, "The MCP endpoint: its address and its tools.", s.serverCard)
 	}
 	agent := func(id, path string) *op.Operation {
-		return declaring(s, id, path, "application/json", "What this agent service can do, for readers of A2A cards. It takes no A2A tasks.", s.agentCard)
+		return declaring(s, id, path, "application/json", "The A2A card of this service, which lists its skills. The service does not accept A2A tasks.", s.agentCard)
 	}
 	return []*op.Operation{
-		declaring(s, "get_api", "/api", "application/json", "Where everything is: the links of the API catalogue.", s.apiIndex),
+		declaring(s, "get_api", "/api", "application/json", "The links of the API catalogue.", s.apiIndex),
 		declaring(s, "get_api_catalog", op.CatalogPath, op.CatalogMedia, "The APIs of this service (RFC 9727).", s.apiCatalog),
 		card("get_mcp_server_card", serverCardPath), card("get_mcp_server_card_reserved", "/mcp/server-card"), card("get_mcp_json", "/.well-known/mcp.json"),
-		declaring(s, "get_ai_catalog", "/.well-known/ai-catalog.json", "application/ai-catalog+json", "What is here for agents, by kind.", s.aiCatalog),
+		declaring(s, "get_ai_catalog", "/.well-known/ai-catalog.json", "application/ai-catalog+json", "The resources for agents, by kind.", s.aiCatalog),
 		agent("get_agent_card", "/.well-known/agent-card.json"), agent("get_agent_json", "/.well-known/agent.json"),
-		declaring(s, "list_agent_skills", skillsPath+"index.json", "application/json", "Files that teach an agent to use this service.", s.skillIndex),
+		declaring(s, "list_agent_skills", skillsPath+"index.json", "application/json", "The skills: files with instructions for an agent that uses this service.", s.skillIndex),
 		agentSkill.Does(s.agentSkill),
 		s.madeOf("get_llms_full_txt", "/llms-full.txt", textMedia, "llms.txt and the text of every page, in one file.", func(from *site.Site) ([]byte, error) {
 			text, err := from.Full()
@@ -126,7 +126,7 @@ func (s *Discovery) Operations() []*op.Operation {
 		s.madeOf("get_changelog_rss", site.ChangelogRSS, "application/rss+xml; charset=utf-8", "The changelog as RSS.", (*site.Site).RSS),
 		s.feedOf("get_changelog_feed", site.ChangelogJSON, "The changelog as JSON Feed."),
 		s.feedOf("get_feed", site.EverythingNew, "The changelog and new pages as JSON Feed."),
-		s.madeOf("get_robots_txt", "/robots.txt", textMedia, "What crawlers may read, and what may be done with it.", func(from *site.Site) ([]byte, error) {
+		s.madeOf("get_robots_txt", "/robots.txt", textMedia, "What crawlers may read, and for which purposes.", func(from *site.Site) ([]byte, error) {
 			return []byte(from.Robots()), nil
 		}),
 		s.madeOf("get_sitemap", "/sitemap.xml", "application/xml", "Every page, with the day it last changed.", (*site.Site).Sitemap),
@@ -139,7 +139,7 @@ func (s *Discovery) Operations() []*op.Operation {
 // every day.
 var securityText = &op.Operation{
 	ID: "get_security_txt", Method: http.MethodGet, Path: "/.well-known/security.txt",
-	Summary: "Whom to tell of a security problem (RFC 9116).", Media: textMedia, Output: reflect.TypeFor[string](),
+	Summary: "The contact for security problems (RFC 9116).", Media: textMedia, Output: reflect.TypeFor[string](),
 }
 
 func (s *Discovery) securityText(c *op.Call) (op.Reply, error) {
@@ -281,7 +281,7 @@ func (s *Discovery) serverCard(*site.Site) (ServerCard, error) {
 	c.ServerInfo = cardServer{c.Name, c.Title, c.Version}
 	for _, path := range op.MCPPaths {
 		c.Remotes = append(c.Remotes, cardRemote{"streamable-http", base + path, versions,
-			[]cardHeader{{"X-API-Key", "A free key: POST " + base + accounts.IssueFreeKey.Path + ".", true, false}}})
+			[]cardHeader{{"X-API-Key", "Get a free key: POST " + base + accounts.IssueFreeKey.Path + ".", true, false}}})
 	}
 	for _, t := range s.Pages.Tools.All() {
 		check, err := t.Check()
@@ -391,7 +391,7 @@ func (s *Discovery) skillIndex(from *site.Site) (SkillIndex, error) {
 
 var agentSkill = &op.Operation{
 	ID: "get_agent_skill", Method: http.MethodGet, Path: skillsPath + "{name}/SKILL.md",
-	Summary: "One file that teaches an agent to use this service.", Media: "text/markdown; charset=utf-8",
+	Summary: "One skill: a file with instructions for an agent that uses this service.", Media: "text/markdown; charset=utf-8",
 	Output: reflect.TypeFor[string](), Errors: []int{404},
 }
 

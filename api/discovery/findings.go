@@ -50,11 +50,11 @@ var Findings = sync.OnceValues(func() (list []site.Finding, err error) {
 
 func decisionFinding(d assurance.Documented) site.FindingOf {
 	of := site.FindingOf{Of: "Purchase decisions", Page: "docs/assurance", Level: strings.Join(d.Effects, " or "),
-		Catches: d.Catches, Why: d.Why, Instead: d.Instead, About: "A policy, and an intent that is decided about under it:",
+		Catches: d.Catches, Why: d.Why, Instead: d.Instead, About: "A policy, and an intent that is decided under it:",
 		Request: words.IndentJSON(d.Request), Finding: words.IndentJSON(d.Finding)}
 	switch {
 	case strings.HasPrefix(d.ID, "receipt."):
-		of.Of, of.About = "Execution receipts", "A decision, and what was reported about it:"
+		of.Of, of.About = "Execution receipts", "A decision, and the receipt that was reported for it:"
 	case len(d.Protocols) == 0 && d.Request != nil:
 		of.Of, of.Level, of.About = "Reading a policy", severityOf(d.Finding), "A policy:"
 	}
@@ -76,9 +76,9 @@ func serviceFinding(s policy.Service, r policy.Rule) (site.FindingOf, error) {
 		return of, err
 	}
 	of.Level, of.Finding = severityOf(shown.Finding), words.IndentJSON(shown.Finding)
-	of.About, of.Request = "The example of ["+s.Title+"](/tools/"+s.Operation+") with these members changed, null for those taken out:", words.IndentJSON(clipped([]byte(r.Example)))
+	of.About, of.Request = "The example of ["+s.Title+"](/tools/"+s.Operation+") with these members changed; null removes a member:", words.IndentJSON(clipped([]byte(r.Example)))
 	if r.Example == "{}" {
-		of.About, of.Request = "The example of ["+s.Title+"](/tools/"+s.Operation+"), as it stands:", words.IndentJSON(shown.Request)
+		of.About, of.Request = "The example of ["+s.Title+"](/tools/"+s.Operation+"), unchanged:", words.IndentJSON(shown.Request)
 	}
 	return of, nil
 }

@@ -41,11 +41,11 @@ const (
 
 var listContent = &op.Operation{
 	ID: "list_content", Method: http.MethodGet, Path: "/api/content",
-	Summary: "Every page for people, with its Markdown twin. What is malformed in page or limit counts as not given.",
+	Summary: "Every page for people, with the address of its Markdown. A malformed page or limit is ignored.",
 	Query: []op.Parameter{
-		{Name: "page", Description: "The page of the list, from 1. One past the end is empty.", Schema: op.Object{"type": "integer", "minimum": 1, "default": 1}},
-		{Name: "limit", Description: "How many at once; more than 100 is 100.", Schema: op.Object{"type": "integer", "minimum": 1, "maximum": contentMaxLimit, "default": contentLimit}},
-		{Name: "type", Description: "Only pages whose path begins so.", Schema: op.Object{"type": "string", "enum": op.Enum(site.Types)}},
+		{Name: "page", Description: "Number of the page of the list, from 1. A page after the last one is empty.", Schema: op.Object{"type": "integer", "minimum": 1, "default": 1}},
+		{Name: "limit", Description: "Largest number of items in a page; at most 100.", Schema: op.Object{"type": "integer", "minimum": 1, "maximum": contentMaxLimit, "default": contentLimit}},
+		{Name: "type", Description: "Only pages whose path begins with this segment.", Schema: op.Object{"type": "string", "enum": op.Enum(site.Types)}},
 	},
 	Output: reflect.TypeFor[ContentList](), CORS: true, Errors: []int{400},
 }

@@ -20,7 +20,7 @@ import (
 // address of this operation instead.
 var getEvent = &op.Operation{
 	ID: "get_event", Method: http.MethodGet, Path: projections.EventsPath + "{position}",
-	Summary: "One event of the organization, as the fan-out publishes it. Its SHA-256 is the datahash of a message that came without data.",
+	Summary: "One event of the organization, with the same bytes as in its webhook message. If a message came without data, its datahash is the SHA-256 of this answer.",
 	Access:  credential.WithRight(organizations.RightExport), Output: reflect.TypeFor[forms.EventData](), Errors: []int{401, 403, 404, 503},
 }
 

@@ -31,7 +31,7 @@ type exportRequest struct {
 	Decision   string `json:"decision,omitempty" jsonschema:"enum=allow,enum=deny,enum=needs_review"`
 	Agent      string `json:"agent,omitempty" jsonschema:"maxLength=200" jsonschema_description:"subject.agentId of the decisions."`
 	Run        string `json:"run,omitempty" jsonschema:"maxLength=200" jsonschema_description:"subject.runId of the decisions."`
-	NoPersonal bool   `json:"noPersonal,omitempty" jsonschema_description:"Leave personal members out."`
+	NoPersonal bool   `json:"noPersonal,omitempty" jsonschema_description:"true leaves the members with personal data out."`
 }
 
 // RefusesNull makes the parser refuse null for a member. Null would silently export the decisions
@@ -41,12 +41,12 @@ func (exportRequest) RefusesNull() {}
 // CreatedExport is the signed manifest of an export and the address of its bundle.
 type CreatedExport struct {
 	bundle.Manifest
-	URL string `json:"url" jsonschema_description:"GET it, as often as needed: the same bytes each time."`
+	URL string `json:"url" jsonschema_description:"Address of the bundle. Every GET returns the same bytes."`
 }
 
 var createExport = &op.Operation{
 	Creates: true, ID: "create_export", Method: http.MethodPost, Path: ExportsPath,
-	Summary: "Export the organization's signed history, with proofs and a verifier. It is itself an event; the bundle is at the url of the answer.",
+	Summary: "Export the organization's signed history, with proofs and a verifier. The export is recorded as an event, and url in the answer is the address of the bundle.",
 	Access:  credential.WithRight(organizations.RightExport), Input: reflect.TypeFor[exportRequest](), Output: reflect.TypeFor[CreatedExport](),
 	Success: http.StatusCreated, Errors: []int{400, 401, 403, 404, 413, 503}, Example: `{"from":"2026-07-01T00:00:00Z","to":"2026-10-01T00:00:00Z"}`,
 }
@@ -89,7 +89,7 @@ func (s *Exports) Export(ctx context.Context, p organizations.Principal, f bundl
 
 var getExport = &op.Operation{
 	ID: "get_export", Method: http.MethodGet, Path: ExportsPath + "/{exportId}",
-	Summary: "The bundle of an export, a tar.gz: made again from its event, the same bytes each time.",
+	Summary: "The bundle of an export, a tar.gz. The service builds it from the export's event on every request, always with the same bytes.",
 	Access:  credential.WithRight(organizations.RightExport), Media: "application/gzip", Errors: []int{401, 403, 404, 409, 503},
 }
 

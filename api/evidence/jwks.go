@@ -34,7 +34,7 @@ type between struct {
 	Partition int16  `json:"svc_partition,omitzero"` // absent for the first partition
 	From      int64  `json:"svc_from_position"`
 	To        *int64 `json:"svc_to_position" jsonschema:"nullable"`
-	Void      int64  `json:"svc_void_from_position,omitzero" jsonschema_description:"The key is compromised: what it signed at and above this position, or at an unknown one, counts for nothing."`
+	Void      int64  `json:"svc_void_from_position,omitzero" jsonschema_description:"The key is compromised: a signature of it at or above this position, or at an unknown position, is not valid."`
 }
 
 // JSONSchemaExtend makes the positions optional, because keys of access tokens have none.

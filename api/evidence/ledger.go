@@ -48,19 +48,19 @@ func (s *Proofs) Operations() []*op.Operation {
 	return op.ForEveryOrigin([]*op.Operation{
 		{
 			ID: "get_checkpoint", Method: http.MethodGet, Path: "/api/ledger/checkpoint", Media: "text/plain; charset=utf-8",
-			Summary: "The newest signed head of the ledger's tree, a C2SP checkpoint. Keep it: a client that has one notices when history is rolled back.",
+			Summary: "The newest signed head of the ledger's tree, a C2SP checkpoint. Keep it: with an old checkpoint a client can prove that history was changed or removed.",
 			Output:  reflect.TypeFor[string](), Errors: []int{404, 503}, Run: answer(s.showCheckpoint),
 		},
 		{
 			ID: "prove_inclusion", Method: http.MethodGet, Path: "/api/ledger/proof",
-			Summary: "That the tree of a size holds the event at a position: the hashes from its leaf to the root (RFC 6962).",
-			Query:   []op.Parameter{number("position", "Of the event."), number("size", "Of the tree; absent: that of the newest checkpoint.")},
+			Summary: "Proof that the tree of a given size contains the event at a position: the hashes on the path from the leaf to the root (RFC 6962).",
+			Query:   []op.Parameter{number("position", "Position of the event."), number("size", "Size of the tree; by default that of the newest checkpoint.")},
 			Needs:   []string{"position"}, Output: reflect.TypeFor[ProofOf](), Errors: []int{400, 404, 503}, Run: answer(s.showProof),
 		},
 		{
 			ID: "prove_consistency", Method: http.MethodGet, Path: "/api/ledger/consistency",
-			Summary: "That the tree of one size continues the tree of a smaller one (RFC 6962).",
-			Query:   []op.Parameter{number("from", "The smaller size."), number("to", "The larger one; absent: that of the newest checkpoint.")},
+			Summary: "Proof that a tree contains a smaller tree as its beginning (RFC 6962).",
+			Query:   []op.Parameter{number("from", "The smaller size."), number("to", "The larger size; by default that of the newest checkpoint.")},
 			Needs:   []string{"from"}, Output: reflect.TypeFor[ProofOf](), Errors: []int{400, 404, 503}, Run: answer(s.showConsistency),
 		},
 	})
@@ -97,7 +97,7 @@ func (s *Proofs) Routes(add func(string, http.Handler, ...string)) {
 var errNoCheckpoint = policy.Refuse(op.CodeNotFound, "", "there is no checkpoint yet; the operator sets CHECKPOINT_KEY")
 
 // errCheckpointBegins is the answer while the first tree of a long ledger is being built.
-var errCheckpointBegins = policy.Refuse(ground.CodeUnavailable, "", "the first checkpoint is not signed yet: the tree over the events is being made; try again in a minute")
+var errCheckpointBegins = policy.Refuse(ground.CodeUnavailable, "", "the first checkpoint is not signed yet, because the tree over the events is being built: try again in a minute")
 
 // lasting returns the cache headers of an answer that never changes.
 func lasting() http.Header {
@@ -228,7 +228,7 @@ func (s *Proofs) showTile(r *http.Request) (op.Reply, error) {
 	level, err := strconv.ParseUint(mux.Vars(r)["level"], 10, 6)
 	n, width, err2 := tree.ParseNumber(mux.Vars(r)["n"])
 	if err := errors.Join(err, err2); err != nil {
-		return op.Reply{}, policy.Refuse(op.CodeNotFound, "", "want /api/ledger/tile/LEVEL/NUMBER as C2SP tlog-tiles writes them")
+		return op.Reply{}, policy.Refuse(op.CodeNotFound, "", "the path must be /api/ledger/tile/LEVEL/NUMBER as in C2SP tlog-tiles")
 	}
 	p, err := s.partitionOf(r)
 	if err != nil {
@@ -239,7 +239,7 @@ func (s *Proofs) showTile(r *http.Request) (op.Reply, error) {
 		return op.Reply{}, ground.Unreadable(err)
 	}
 	if data == nil {
-		return op.Reply{}, policy.Refuse(op.CodeNotFound, "", "the newest checkpoint covers no such tile")
+		return op.Reply{}, policy.Refuse(op.CodeNotFound, "", "the newest checkpoint does not cover this tile")
 	}
 	return op.Reply{Body: data, Media: "application/octet-stream", Header: lasting()}, nil
 }
@@ -249,7 +249,7 @@ func (s *Proofs) showTile(r *http.Request) (op.Reply, error) {
 func (s *Proofs) showEntries(r *http.Request) (op.Reply, error) {
 	n, width, err := tree.ParseNumber(mux.Vars(r)["n"])
 	if err != nil {
-		return op.Reply{}, policy.Refuse(op.CodeNotFound, "", "want /api/ledger/tile/entries/NUMBER as C2SP tlog-tiles writes it")
+		return op.Reply{}, policy.Refuse(op.CodeNotFound, "", "the path must be /api/ledger/tile/entries/NUMBER as in C2SP tlog-tiles")
 	}
 	p, err := s.partitionOf(r)
 	if err != nil {
@@ -260,7 +260,7 @@ func (s *Proofs) showEntries(r *http.Request) (op.Reply, error) {
 		return op.Reply{}, ground.Unreadable(err)
 	}
 	if tile == nil {
-		return op.Reply{}, policy.Refuse(op.CodeNotFound, "", "the newest checkpoint covers no such entries")
+		return op.Reply{}, policy.Refuse(op.CodeNotFound, "", "the newest checkpoint does not cover these entries")
 	}
 	stored, err := p.After(r.Context(), n*tree.Width, width)
 	if err != nil {

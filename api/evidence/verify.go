@@ -21,7 +21,7 @@ import (
 // verification is the answer of POST /api/verify.
 type verification struct {
 	seal.Examination
-	Inclusion *Inclusion `json:"inclusion" jsonschema:"nullable" jsonschema_description:"The Merkle proof, once a checkpoint covers the record."`
+	Inclusion *Inclusion `json:"inclusion" jsonschema:"nullable" jsonschema_description:"The Merkle proof; null until a checkpoint covers the record."`
 }
 
 // Inclusion proves that the tree of a checkpoint contains the event of a record (RFC 6962). It is
@@ -42,13 +42,13 @@ type signedDocument struct {
 	Integrity *seal.Integrity      `json:"integrity,omitempty"`
 	Ledger    *seal.LedgerPosition `json:"ledger,omitempty"`
 	Verify    *seal.VerifyAt       `json:"verify,omitempty"`
-	Receipt   *seal.Envelope       `json:"receipt,omitempty" jsonschema_description:"The receipt of a whole answer, whose other members are held against it."`
+	Receipt   *seal.Envelope       `json:"receipt,omitempty" jsonschema_description:"The receipt in a service's answer. The other members of the answer are compared with it."`
 }
 
 // JSONSchemaExtend allows the other members that an answer may have.
 func (signedDocument) JSONSchemaExtend(s *invopop.Schema) {
 	s.AdditionalProperties = invopop.TrueSchema
-	s.Description = "Whatever was handed to you: a signed record, the whole answer of a service, a status record, or a list of them. It must hold a record with its integrity somewhere."
+	s.Description = "A signed record, the whole answer of a service, a status record, or a list of these. It must contain a record with its integrity."
 }
 
 // maxVerified is the largest number of records in one document. Each needs a look-up in the
@@ -63,9 +63,9 @@ const maxUnsigned = 10_000
 var VerifyRecord = &op.Operation{
 	ID: "verify_record", Method: http.MethodPost, Path: "/api/verify",
 	CORS:    true,
-	Summary: "Check what you were handed: a signed record, or a whole answer with its receipt. Every member is held against the signed record or named as not covered. Free.",
+	Summary: "Verify a signed record, or a whole answer with its receipt. Every member is compared with the signed record or named as not covered. Free.",
 	Input:   reflect.TypeFor[signedDocument](), Parses: true, Output: reflect.TypeFor[verification](),
-	Query: []op.Parameter{{Name: "wait", Description: "proof: wait up to 2 s for a checkpoint that covers the record.", Schema: op.Object{"type": "string", "enum": []any{"proof"}}}},
+	Query: []op.Parameter{{Name: "wait", Description: "proof waits up to 2 s for a checkpoint that covers the record.", Schema: op.Object{"type": "string", "enum": []any{"proof"}}}},
 	Limit: op.LimitVerify, Errors: []int{400, 413, 429, 503},
 	Refuses: []string{"missing_field", "wrong_type", "too_many_items", "out_of_range"},
 }

@@ -32,7 +32,7 @@ type Sender interface {
 func (m Message) check() error {
 	address, err := netmail.ParseAddress(m.To)
 	if err != nil || address.Address != m.To || strings.ContainsFunc(m.To+m.Subject, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
-		return errors.New("an e-mail's address or subject is not one line")
+		return errors.New("the address or subject of an e-mail has more than one line")
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func (o *Outbox) Send(_ context.Context, m Message) error {
 			return fmt.Errorf("write an e-mail: %w", err)
 		}
 	}
-	o.log.Info("an e-mail is in the outbox: open /outbox")
+	o.log.Info("an e-mail was written to the outbox: open /outbox to read it")
 	return nil
 }
 

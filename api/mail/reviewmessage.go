@@ -33,7 +33,7 @@ func reviewMessage(record jsontext.Value, organization string, waiting int, base
 	title := words.Title(d.Protocol, d.Normalized)
 	m := Message{Subject: title + " waits for your review: " + d.DecisionID, Link: baseURL + "/reviews/" + d.DecisionID + "?org=" + url.QueryEscape(d.OrgID)}
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s wants to %s.\nThe policy leaves it to a person: %s.\n%s\n\nRun: %s\n",
+	fmt.Fprintf(&text, "%s wants to %s.\nThe policy requires that a person approves it: %s.\n%s\n\nRun: %s\n",
 		words.Who(d.Subject), words.Deed(d.Protocol, d.Normalized), words.Because(d.Findings), words.Unverified, quote(d.Subject.RunID))
 	if d.Subject.Purpose != "" {
 		fmt.Fprintf(&text, "Purpose: %s\n", quote(d.Subject.Purpose))
@@ -43,18 +43,18 @@ func reviewMessage(record jsontext.Value, organization string, waiting int, base
 	for _, member := range members {
 		fmt.Fprintf(&text, "  %s: %s\n", member.Name, quote(member.Value))
 	}
-	text.WriteString("\nWhat the rules found:\n")
+	text.WriteString("\nFindings of the rules:\n")
 	for _, f := range d.Findings {
 		fmt.Fprintf(&text, "  %s (%s, %s): %s; policy requires %s, request has %s\n", strings.ReplaceAll(f.Effect, "_", " "), f.RuleID, f.Field, f.Message,
 			quote(f.Expected), quote(f.Actual))
 	}
-	fmt.Fprintf(&text, "\nResolve it: %s\n", m.Link)
+	fmt.Fprintf(&text, "\nApprove or reject it: %s\n", m.Link)
 	if waiting > 1 {
 		atLeast := ""
 		if waiting == countedReviews {
 			atLeast = "At least "
 		}
-		fmt.Fprintf(&text, "\n%s%d decisions wait in all: %s\n", atLeast, waiting, baseURL+"/reviews?org="+url.QueryEscape(d.OrgID))
+		fmt.Fprintf(&text, "\n%s%d decisions in total wait for a review: %s\n", atLeast, waiting, baseURL+"/reviews?org="+url.QueryEscape(d.OrgID))
 	}
 	m.Text = text.String()
 	return m, nil
@@ -63,7 +63,7 @@ func reviewMessage(record jsontext.Value, organization string, waiting int, base
 // quote quotes a text of an agent. It cuts a long text, and adds that the page shows all of it.
 func quote(text string) string {
 	if runes := []rune(text); len(runes) > maxValue {
-		return words.Quote(string(runes[:maxValue])) + " (the page has all of it)"
+		return words.Quote(string(runes[:maxValue])) + " (cut off here; the page shows the whole text)"
 	}
 	return words.Quote(text)
 }

@@ -113,7 +113,7 @@ func (m *Reviews) send(since []reviewNote) {
 		ctx, cancel := context.WithTimeout(context.Background(), reviewsTimeout)
 		defer cancel()
 		if err := m.write(ctx, since); err != nil {
-			m.log.Warn("reviewers were not told of a decision", "orgId", since[0].orgID, "error", err)
+			m.log.Warn("reviewers could not be notified of a decision", "orgId", since[0].orgID, "error", err)
 		}
 	})
 }
@@ -124,7 +124,7 @@ func (m *Reviews) write(ctx context.Context, since []reviewNote) error {
 	orgID := since[0].orgID
 	open, err := m.projections.OpenReviews(ctx, orgID, projections.ReviewFilter{}, countedReviews)
 	if err != nil {
-		m.log.Warn("an e-mail to reviewers does not say how many decisions wait", "orgId", orgID, "error", err)
+		m.log.Warn("an e-mail to reviewers omits the number of waiting decisions, which could not be read", "orgId", orgID, "error", err)
 	}
 	if err == nil && len(open) < countedReviews { // open contains all waiting decisions
 		since = slices.DeleteFunc(since, func(n reviewNote) bool {

@@ -25,11 +25,11 @@ var texts = map[int64]string{
 	jsonrpc.CodeParseError:     "invalid JSON",
 	jsonrpc.CodeInvalidRequest: "not a request of the Model Context Protocol",
 	jsonrpc.CodeMethodNotFound: "method not found",
-	jsonrpc.CodeInvalidParams: "the params do not have the documented form; from 2026-07-28 on, params._meta holds " +
+	jsonrpc.CodeInvalidParams: "params do not match the documented schema; from version 2026-07-28 on, params._meta must contain " +
 		"io.modelcontextprotocol/protocolVersion and io.modelcontextprotocol/clientCapabilities",
 	jsonrpc.CodeInternalError:                 "internal error",
-	sdk.CodeHeaderMismatch:                    "MCP-Protocol-Version, Mcp-Method or Mcp-Name is missing or does not say what the message says",
-	sdk.CodeMissingRequiredClientCapabilities: "the client lacks a capability",
+	sdk.CodeHeaderMismatch:                    "the header MCP-Protocol-Version, Mcp-Method or Mcp-Name is missing or differs from the message",
+	sdk.CodeMissingRequiredClientCapabilities: "the client does not declare a required capability",
 	sdk.CodeUnsupportedProtocolVersion:        "unsupported protocol version",
 }
 

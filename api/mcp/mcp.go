@@ -128,7 +128,7 @@ type Door struct {
 func New(c Config) (*Door, error) {
 	base, err := url.Parse(c.BaseURL)
 	if err != nil || base.Host == "" {
-		return nil, errors.New("the base URL is no absolute URL")
+		return nil, errors.New("the base URL must be an absolute URL")
 	}
 	d := &Door{config: c, host: strings.ToLower(base.Hostname())}
 	for _, text := range append([]string{base.Scheme + "://" + base.Host}, c.Origins...) {

@@ -19,7 +19,7 @@ const PagedBy = " Query: limit (default 25, clamped to 1 to 100), cursor (nextCu
 // Paged contains the members that every page of a list has in addition to its items.
 type Paged struct {
 	NextCursor *string  `json:"nextCursor" jsonschema:"nullable"`
-	Warnings   []string `json:"warnings,omitempty" jsonschema_description:"What of the query was not understood, and so filtered nothing."`
+	Warnings   []string `json:"warnings,omitempty" jsonschema_description:"Parts of the query that were not understood and were ignored."`
 }
 
 // Page returns the page of a list that a query asks for. It refuses an invalid cursor, and one
@@ -51,7 +51,7 @@ func startOf[T any](query url.Values, list []T, id func(T) string) (int, error) 
 	last, ok := strings.CutPrefix(string(text), cursorPrefix)
 	i := slices.IndexFunc(list, func(item T) bool { return id(item) == last })
 	if err != nil || !ok || i < 0 {
-		return 0, policy.Refuse("invalid_cursor", "/cursor", "cursor is not one that a page gave, or its item is gone: begin again without it")
+		return 0, policy.Refuse("invalid_cursor", "/cursor", "cursor is not the nextCursor of a page, or its item was removed: start again without cursor")
 	}
 	return i + 1, nil
 }
@@ -63,7 +63,7 @@ const maxWarnings = 20 // largest number of warnings in one answer
 func Understood(raw string, known ...string) (query url.Values, warnings []string) {
 	query, err := url.ParseQuery(raw)
 	if err != nil {
-		warnings = append(warnings, "a part of the query could not be read")
+		warnings = append(warnings, "a part of the query could not be read and was ignored")
 	}
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		switch {
@@ -72,9 +72,9 @@ func Understood(raw string, known ...string) (query url.Values, warnings []strin
 			if name != "" && canon.SafePointer("/"+name) == "/"+name {
 				shown = name
 			}
-			warnings = append(warnings, shown+" is not a parameter of this list and filters nothing"+canon.Meant(name, known))
+			warnings = append(warnings, shown+" is not a parameter of this list and was ignored"+canon.Meant(name, known))
 		case len(query[name]) > 1:
-			warnings = append(warnings, name+" is given more than once: the first counts")
+			warnings = append(warnings, name+" is given more than once: the first value was used")
 		}
 	}
 	return query, warnings[:min(len(warnings), maxWarnings)]

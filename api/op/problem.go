@@ -23,27 +23,27 @@ const (
 // Problem is the body of every error. For operations with bare errors it has only the first
 // member.
 type Problem struct {
-	Error       string `json:"error" jsonschema_description:"One clause for people that names the field and never the value."`
-	Code        string `json:"code,omitempty" jsonschema_description:"Snake case, for branching."`
-	Path        string `json:"path,omitempty" jsonschema_description:"JSON pointer of the offending value."`
+	Error       string `json:"error" jsonschema_description:"Explanation for people. It names the field, never the value."`
+	Code        string `json:"code,omitempty" jsonschema_description:"Error code in snake case, for programs."`
+	Path        string `json:"path,omitempty" jsonschema_description:"JSON pointer of the value that caused the error."`
 	UpgradeURL  string `json:"upgradeUrl,omitempty" jsonschema:"format=uri"`
 	ResetsAt    string `json:"resetsAt,omitempty" jsonschema:"format=date-time"`
-	PayPerCall  bool   `json:"payPerCall,omitzero" jsonschema_description:"The same call can be paid over x402."`
+	PayPerCall  bool   `json:"payPerCall,omitzero" jsonschema_description:"true if the same call can be paid over x402."`
 	PaymentID   string `json:"paymentId,omitempty" jsonschema:"pattern=^pay_[0-9a-f]{32}$"`
-	Retry       string `json:"retry,omitempty" jsonschema_description:"What to do about a payment whose end is not known yet."`
-	ValidBefore string `json:"validBefore,omitempty" jsonschema:"format=date-time" jsonschema_description:"Until when that payment can settle: it is called expired only afterwards."`
-	RequestID   string `json:"requestId,omitempty" jsonschema:"pattern=^req_[0-9A-Z]{26}$" jsonschema_description:"As in X-Request-Id: finds the line in the operator's log."`
-	DocURL      string `json:"docUrl,omitempty" jsonschema:"format=uri" jsonschema_description:"The page of the code: cause, charged or not, retry or not, what to send."`
+	Retry       string `json:"retry,omitempty" jsonschema_description:"What to do while it is not known whether the payment settles."`
+	ValidBefore string `json:"validBefore,omitempty" jsonschema:"format=date-time" jsonschema_description:"The payment can settle until this time and expires afterwards."`
+	RequestID   string `json:"requestId,omitempty" jsonschema:"pattern=^req_[0-9A-Z]{26}$" jsonschema_description:"The value of X-Request-Id, which is also in the operator's log."`
+	DocURL      string `json:"docUrl,omitempty" jsonschema:"format=uri" jsonschema_description:"Page that explains the code: its cause, charges, retries and what to send."`
 }
 
 // BareProblem is the body of an error of an operation with bare errors. The contract promises
 // exactly this member.
 type BareProblem struct {
-	Error string `json:"error" jsonschema_description:"One clause for people that names the field and never the value."`
+	Error string `json:"error" jsonschema_description:"Explanation for people. It names the field, never the value."`
 }
 
 // OAuthProblem is the body of an error of an OAuth endpoint (RFC 6749, section 5.2).
 type OAuthProblem struct {
 	Error       string `json:"error" jsonschema_description:"A code of RFC 6749, 7591 or 8707."`
-	Description string `json:"error_description" jsonschema_description:"One clause for people."`
+	Description string `json:"error_description" jsonschema_description:"Explanation for people."`
 }

@@ -46,9 +46,9 @@ func RateLimits() []any {
 		return Object{"what": what, "per": per, "requests": l.burst, "seconds": int(l.every * time.Duration(l.burst) / time.Second)}
 	}
 	return []any{
-		of(ToCall, "credential", "requests"), of(ToCallUnknown, "network", "requests without a good credential"),
+		of(ToCall, "credential", "requests"), of(ToCallUnknown, "network", "requests without a valid credential"),
 		of(ToIssueKeys, "network", "free keys"), of(ToIssueAllDay, "network", "free keys"), of(ToRegister, "network", "registrations of agents"),
-		of(ToVerify, "network", "records verified"), of(ToAskForRefund, "network", "refunds asked for"),
+		of(ToVerify, "network", "records verified"), of(ToAskForRefund, "network", "refund requests"),
 	}
 }
 

@@ -33,7 +33,7 @@ func (s *Organizations) Operations() []*op.Operation {
 
 var getOrganization = &op.Operation{
 	ID: "get_organization", Method: http.MethodGet, Path: "/api/assurance/organization",
-	Summary: "The organization the credential acts for: plan, state, number of members.",
+	Summary: "The organization of the credential: its plan, state and number of members.",
 	Access:  credential.WithRight(organizations.RightPolicies), Output: reflect.TypeFor[organizations.OrganizationInfo](), Errors: []int{401, 403, 503},
 }
 
@@ -43,12 +43,12 @@ func (s *Organizations) getOrganization(c *op.Call) (op.Reply, error) {
 }
 
 type organizationChoice struct {
-	OrgID string `json:"orgId" jsonschema:"minLength=1,maxLength=64" jsonschema_description:"One of the member's organizations."`
+	OrgID string `json:"orgId" jsonschema:"minLength=1,maxLength=64" jsonschema_description:"Id of one of the member's organizations."`
 }
 
 var chooseOrganization = &op.Operation{
 	ID: "choose_organization", Method: http.MethodPost, Path: "/api/assurance/organization",
-	Summary: "Choose the organization a session acts for; members of one organization need not.",
+	Summary: "Choose the organization that the session acts for. A member of only one organization does not need this call.",
 	Access:  credential.Access{Kind: credential.Person}, Input: reflect.TypeFor[organizationChoice](), Output: reflect.TypeFor[projections.Membership](),
 	Example: `{"orgId":"org_01JD3Z8W5T0000000000000000"}`, Errors: []int{400, 401, 403, 413, 503},
 }
@@ -72,7 +72,7 @@ func (s *Organizations) chooseOrganization(c *op.Call) (op.Reply, error) {
 
 type newName struct {
 	Name   string `json:"name" jsonschema:"minLength=1,maxLength=200"`
-	Reason string `json:"reason" jsonschema:"minLength=1,maxLength=1000" jsonschema_description:"Why; it is recorded in the ledger."`
+	Reason string `json:"reason" jsonschema:"minLength=1,maxLength=1000" jsonschema_description:"Reason of the change, recorded in the ledger."`
 }
 
 var renameOrganization = &op.Operation{
@@ -113,7 +113,7 @@ func (s *Organizations) listMembers(c *op.Call) (op.Reply, error) {
 }
 
 type newMember struct {
-	Email string `json:"email" jsonschema:"minLength=3,maxLength=254" jsonschema_description:"Where the member signs in. It is stored sealed."`
+	Email string `json:"email" jsonschema:"minLength=3,maxLength=254" jsonschema_description:"Address that the member signs in with. It is stored encrypted."`
 	Role  string `json:"role" jsonschema:"enum=owner,enum=admin,enum=developer,enum=auditor"`
 }
 
@@ -137,7 +137,7 @@ func (s *Organizations) addMember(c *op.Call) (op.Reply, error) {
 
 var removeMember = &op.Operation{
 	ID: "remove_member", Method: http.MethodDelete, Path: "/api/assurance/members/{id}",
-	Summary: "End a membership at once, and the tokens that are the member's. Needs a sign-in within 10 minutes.",
+	Summary: "Remove a member at once and revoke the member's tokens. Needs a sign-in within 10 minutes.",
 	Access:  credential.WithRight(organizations.RightManage), Output: reflect.TypeFor[op.Ended](), Errors: []int{401, 403, 404, 409, 503},
 }
 
@@ -167,12 +167,12 @@ func (s *Organizations) listTokens(c *op.Call) (op.Reply, error) {
 }
 
 type tokenOrder struct {
-	Name          string   `json:"name,omitempty" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"What the token is for."`
+	Name          string   `json:"name,omitempty" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"Purpose of the token."`
 	Scopes        []string `json:"scopes,omitempty" jsonschema:"minItems=1,maxItems=5,uniqueItems=true,enum=assurance:decide,enum=assurance:receipt,enum=assurance:read,enum=export:read,enum=policy:draft"`
-	ExpiresInDays int      `json:"expiresInDays,omitempty" jsonschema:"minimum=1,maximum=365" jsonschema_description:"90 by default."`
-	Addresses     []string `json:"addresses,omitempty" jsonschema:"minItems=1,maxItems=100" jsonschema_description:"Networks the token may be used from, such as 192.0.2.0/24. Left out: from anywhere."`
-	MemberID      string   `json:"memberId,omitempty" jsonschema:"minLength=1,maxLength=64" jsonschema_description:"Whose token it shall be; the own by default."`
-	Rotates       string   `json:"rotates,omitempty" jsonschema:"minLength=12,maxLength=12" jsonschema_description:"Id of the token this one follows; that one lives 24 hours longer."`
+	ExpiresInDays int      `json:"expiresInDays,omitempty" jsonschema:"minimum=1,maximum=365" jsonschema_description:"Days until the token expires; 90 by default."`
+	Addresses     []string `json:"addresses,omitempty" jsonschema:"minItems=1,maxItems=100" jsonschema_description:"Networks from which the token may be used, such as 192.0.2.0/24. By default it may be used from everywhere."`
+	MemberID      string   `json:"memberId,omitempty" jsonschema:"minLength=1,maxLength=64" jsonschema_description:"Id of the member that the token is issued for; by default the caller."`
+	Rotates       string   `json:"rotates,omitempty" jsonschema:"minLength=12,maxLength=12" jsonschema_description:"Id of a token that the new token replaces. The old token stays valid for 24 hours."`
 }
 
 // RefusesNull makes the parser refuse null for a member. Null would silently grant the usual
@@ -181,7 +181,7 @@ func (tokenOrder) RefusesNull() {}
 
 var issueToken = &op.Operation{
 	Creates: true, ID: "issue_organization_token", Method: http.MethodPost, Path: "/api/assurance/tokens",
-	Summary: "Issue a bearer token, or rotate one. It is shown once. Needs a sign-in within 10 minutes.",
+	Summary: "Issue a bearer token, or replace an old one. The token is shown once. Needs a sign-in within 10 minutes.",
 	Access:  credential.WithRight(organizations.RightManage), Input: reflect.TypeFor[tokenOrder](), Output: reflect.TypeFor[organizations.IssuedToken](),
 	Example: `{"scopes":["assurance:decide","assurance:receipt"]}`,
 	Success: http.StatusCreated, Errors: []int{400, 401, 403, 404, 413, 503},
@@ -200,7 +200,7 @@ func (s *Organizations) issueToken(c *op.Call) (op.Reply, error) {
 
 var revokeToken = &op.Operation{
 	ID: "revoke_organization_token", Method: http.MethodDelete, Path: "/api/assurance/tokens/{id}",
-	Summary: "End a token at once. Needs a sign-in within 10 minutes.",
+	Summary: "Revoke a token at once. Needs a sign-in within 10 minutes.",
 	Access:  credential.WithRight(organizations.RightManage), Output: reflect.TypeFor[op.Ended](), Errors: []int{401, 403, 404, 503},
 }
 

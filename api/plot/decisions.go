@@ -8,7 +8,7 @@ import "github.com/countersign/countersign/policy"
 func Decisions(labels, links []string, allowed, reviewed, denied []float64) (Figure, error) {
 	return chart{
 		Chart: policy.Chart{
-			Shape: policy.Stacked, Title: "Decisions by day: allowed, in need of review, denied; the table below has the numbers",
+			Shape: policy.Stacked, Title: "Decisions per day: allowed, needing review, denied. The table below has the numbers.",
 			Names:  []string{"allowed", "need review", "denied"},
 			Labels: labels, Values: [][]float64{allowed, reviewed, denied},
 		},
@@ -19,7 +19,7 @@ func Decisions(labels, links []string, allowed, reviewed, denied []float64) (Fig
 // Spend draws columns of the US dollars spent per day, with links to the lists of decisions.
 func Spend(labels, links []string, spent []float64) (Figure, error) {
 	return chart{
-		Chart: policy.Chart{Shape: policy.Bars, Title: "US dollars spent by day; the table below has the numbers", Names: []string{"US dollars"},
+		Chart: policy.Chart{Shape: policy.Bars, Title: "US dollars spent per day. The table below has the numbers.", Names: []string{"US dollars"},
 			Labels: labels, Values: [][]float64{spent}},
 		links: links,
 	}.draw()

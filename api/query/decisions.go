@@ -132,15 +132,15 @@ type ListedDecision struct {
 	RecordedAt    string   `json:"recordedAt" jsonschema:"format=date-time"`
 	Protocol      string   `json:"protocol" jsonschema:"enum=x402,enum=mcp"`
 	RunID         string   `json:"runId"`
-	AgentID       string   `json:"agentId" jsonschema_description:"Empty if none was given, or it was erased."`
-	Purpose       string   `json:"purpose" jsonschema_description:"Empty if none was given, or it was erased."`
-	Action        string   `json:"action" jsonschema_description:"In words. What the agent named is in quotation marks; nobody has verified it."`
-	AmountUSD     string   `json:"amountUsd" jsonschema_description:"Exact decimal; empty where it is not known."`
+	AgentID       string   `json:"agentId" jsonschema_description:"Empty if it was not given or was erased."`
+	Purpose       string   `json:"purpose" jsonschema_description:"Empty if it was not given or was erased."`
+	Action        string   `json:"action" jsonschema_description:"The action in words. Text from the agent is in quotation marks and is not verified."`
+	AmountUSD     string   `json:"amountUsd" jsonschema_description:"Exact decimal number; empty if the amount is not known."`
 	Decision      string   `json:"decision" jsonschema:"enum=allow,enum=deny,enum=needs_review"`
-	Because       string   `json:"because" jsonschema_description:"What decided, in words; empty for an allow."`
-	RuleIDs       []string `json:"ruleIds" jsonschema_description:"Rules that found something."`
+	Because       string   `json:"because" jsonschema_description:"Reason of the decision in words; empty for an allow."`
+	RuleIDs       []string `json:"ruleIds" jsonschema_description:"Ids of the rules with a finding."`
 	PolicyVersion int64    `json:"policyVersion"`
-	Verdict       *string  `json:"verdict" jsonschema:"nullable" jsonschema_description:"Of a person: approved or rejected."`
+	Verdict       *string  `json:"verdict" jsonschema:"nullable" jsonschema_description:"Verdict of the reviewer: approved or rejected; null before a review."`
 	ReceiptID     *string  `json:"receiptId" jsonschema:"nullable"`
 	Outcome       *string  `json:"outcome" jsonschema:"nullable"`
 	Conformance   *string  `json:"conformance" jsonschema:"nullable"`
@@ -188,8 +188,8 @@ func listDecision(row projections.DecisionRow, r assurance.DecisionRecord) Liste
 type DecisionPage struct {
 	Items      []ListedDecision `json:"items"`
 	Limit      int              `json:"limit"`
-	NextCursor *string          `json:"nextCursor" jsonschema:"nullable" jsonschema_description:"There may be more; a page before the last may hold fewer than limit."`
-	Warnings   []string         `json:"warnings,omitempty" jsonschema_description:"What of the query was not understood, and so filtered nothing."`
+	NextCursor *string          `json:"nextCursor" jsonschema:"nullable" jsonschema_description:"Cursor of the next page; null on the last page. A page may have fewer items than limit and still not be the last."`
+	Warnings   []string         `json:"warnings,omitempty" jsonschema_description:"Parts of the query that were not understood and were ignored."`
 }
 
 // Decisions answers queries about the decisions of an organization.

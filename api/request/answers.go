@@ -153,11 +153,11 @@ func (s *Answers) problem(h http.Header, r *http.Request, err error) (int, op.Pr
 	var archived *archive.Error
 	switch {
 	case errors.Is(err, ledger.ErrTampered):
-		s.Log.Error("a request was refused, since the ledger is altered", "requestId", RequestID(r.Context()), "error", err)
+		s.Log.Error("a request was refused because the ledger was altered", "requestId", RequestID(r.Context()), "error", err)
 		return http.StatusServiceUnavailable, op.Problem{Error: ledger.SaysAltered, Code: ground.CodeUnavailable}
 	case errors.As(err, &archived):
 		s.Log.Warn("an archived record could not be read", "requestId", RequestID(r.Context()), "error", err)
-		return http.StatusServiceUnavailable, op.Problem{Error: "the record is in object " + archived.Object + " of the archive, which cannot be read now; nothing is lost, repeat the request later",
+		return http.StatusServiceUnavailable, op.Problem{Error: "the record is in object " + archived.Object + " of the archive, which cannot be read now. Nothing is lost: repeat the request later",
 			Code: ground.CodeUnavailable}
 	case errors.As(err, &quota):
 		upgrade := UpgradeURL(s.Commands)
@@ -168,7 +168,7 @@ func (s *Answers) problem(h http.Header, r *http.Request, err error) (int, op.Pr
 		return http.StatusTooManyRequests, op.Problem{Error: keys.Error(), Code: ground.CodeTooManyKeys, ResetsAt: ground.Stamp(keys.ResetsAt)}
 	case errors.As(err, &open):
 		if open.Cause != nil {
-			s.Log.Warn("the end of a payment could not be read", "requestId", RequestID(r.Context()), "paymentId", open.PaymentID, "error", open.Cause)
+			s.Log.Warn("the result of a payment could not be read", "requestId", RequestID(r.Context()), "paymentId", open.PaymentID, "error", open.Cause)
 		}
 		h.Set(x402.HeaderResponse, open.Response.Header())
 		p := op.Problem{Error: open.Error(), Code: open.Error(), PaymentID: open.PaymentID,

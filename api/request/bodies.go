@@ -47,8 +47,8 @@ func (s *seat) leave() {
 var (
 	errNoSeat   = policy.Refuse(ground.CodeUnavailable, "", ground.SendAgain)
 	errSlowBody = policy.Refuse(op.CodeInvalidBody, "", "the body was sent too slowly; send it again in one piece")
-	errNoRoom   = policy.Refuse(ground.CodeUnavailable, "", "too many large bodies are being worked for, nothing was done; send it again in a moment")
-	errManySlow = policy.Refuse(ground.CodeUnavailable, "", "too many unfinished bodies are being sent; send it again in one piece")
+	errNoRoom   = policy.Refuse(ground.CodeUnavailable, "", "too many large bodies are being processed and nothing was done: send it again in a moment")
+	errManySlow = policy.Refuse(ground.CodeUnavailable, "", "too many clients send their bodies slowly: send it again in one piece")
 	errUnread   = policy.Refuse(op.CodeInvalidBody, "", "the body could not be read")
 )
 

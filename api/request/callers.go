@@ -67,7 +67,7 @@ func (cs *Callers) mayCall(c *op.Call, costs int) error {
 	if c.Op.Knows429() {
 		return policy.Refuse(op.CodeRateLimited, "", "too many requests, try again in a minute")
 	}
-	return policy.Refuse(ground.CodeUnavailable, "", "too many requests at a time, nothing was done; send fewer, and this one again")
+	return policy.Refuse(ground.CodeUnavailable, "", "too many requests at a time and nothing was done: send fewer, and repeat this one")
 }
 
 // MayWork counts work for a caller, weighted by costs, and reports whether the limits allow it.

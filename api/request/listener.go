@@ -58,7 +58,7 @@ func (c *boundedConn) Write(p []byte) (int, error) {
 	if !found || !bytes.HasPrefix(line, []byte("HTTP/1.1 4")) || !bytes.HasPrefix(append([]byte("\r\n"), rest[:min(len(rest), len(goError))]...), []byte(goError)) {
 		return c.Conn.Write(p)
 	}
-	body := `{"error":"the request is no valid HTTP request","code":"invalid_request"}`
+	body := `{"error":"the request is not valid HTTP","code":"invalid_request"}`
 	_, err := fmt.Fprintf(c.Conn, "%s\r\nCache-Control: no-store\r\nContent-Length: %d\r\nContent-Type: application/json\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n%s",
 		line, len(body), body)
 	return len(p), err

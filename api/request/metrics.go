@@ -49,25 +49,25 @@ func NewTelemetry(l *ledger.Ledger, p *projections.Projections, traces trace.Tra
 		traces = noop.NewTracerProvider()
 	}
 	m := &Telemetry{tracer: traces.Tracer(ledger.TracerName), registry: prometheus.NewRegistry()}
-	m.requests = m.histogram("countersign_request_seconds", "Duration of requests by route and status.",
+	m.requests = m.histogram("countersign_request_seconds", "Duration of requests, by route and status.",
 		[]float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 15}, "route", "status")
-	m.attempts = m.histogram("countersign_settle_seconds", "Duration of attempts to settle a payment by the state afterwards.",
+	m.attempts = m.histogram("countersign_settle_seconds", "Duration of attempts to settle a payment, by the state of the payment afterwards.",
 		[]float64{.005, .05, .25, .5, 1, 2, 5, 10, 20, 30, 45}, "state")
 	m.stages = m.histogram("countersign_stage_seconds", "Duration of each step of a request's path: serve, admit, decode, run.",
 		[]float64{.00001, .00005, .0001, .0005, .001, .0025, .005, .01, .025, .05, .1, .5, 2.5}, "stage")
-	m.verdicts = m.counters("countersign_verdicts_total", "Answers of services by what they say: risk, decision, verdict or recommendation.", "service", "verdict")
+	m.verdicts = m.counters("countersign_verdicts_total", "Answers of services, by their result: risk, decision, verdict or recommendation.", "service", "verdict")
 	m.Decisions = m.counters("countersign_decisions_total", "Decisions recorded.", "decision")
-	m.Receipts = m.counters("countersign_receipts_total", "Receipts recorded, by what they say about the decision.", "conformance")
-	m.Approvals = m.counters("countersign_approvals_total", "Verdicts of people recorded.", "verdict")
-	m.payments = m.counters("countersign_payments_total", "Payments that came to an end here, and attempts that did not: settled, refused, unknown, failed.", "outcome")
+	m.Receipts = m.counters("countersign_receipts_total", "Receipts recorded, by conformance with their decision.", "conformance")
+	m.Approvals = m.counters("countersign_approvals_total", "Approvals and rejections recorded.", "verdict")
+	m.payments = m.counters("countersign_payments_total", "Attempts to settle a payment, by outcome: settled, refused, unknown, failed.", "outcome")
 	m.deliveries = m.counters("countersign_webhook_attempts_total", "Attempts to send messages to webhooks, by the state of the message afterwards.", "state")
 	m.Panics = prometheus.NewCounter(prometheus.CounterOpts{Name: "countersign_panics_total", Help: "Panics caught in handlers."})
 	m.irreproducible = prometheus.NewCounter(prometheus.CounterOpts{Name: "countersign_irreproducible_calls_total",
-		Help: "Settled calls that gave another output when they were recomputed."})
+		Help: "Settled calls whose output was different when it was recomputed."})
 	m.registry.MustRegister(m.irreproducible, m.Panics, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		lag.Collector{Projections: p}, openPayments{p}, waitingMessages{p}, sequencer{l.Stats()})
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "countersign_checkpoint_lag_seconds",
-		Help: "For how long events wait for a checkpoint that covers them; 0 where this node keeps none."},
+		Help: "Age in seconds of the oldest event that no checkpoint covers; 0 if this node signs no checkpoints."},
 		func() float64 { return keeper.Lag(l).Seconds() }))
 	m.selfCheck(l)
 	m.archive(l)
@@ -77,7 +77,7 @@ func NewTelemetry(l *ledger.Ledger, p *projections.Projections, traces trace.Tra
 		"lock_path": &stats.LockPath, "lost_swaps": &stats.LostSwaps, "unknown_commits": &stats.Unknown,
 	} {
 		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "countersign_ledger_" + name + "_total", Help: "Of the ledger's sequencer on this node: " + name + ".",
+			Name: "countersign_ledger_" + name + "_total", Help: "Counter " + name + " of the ledger's sequencer on this node.",
 		}, func() float64 { return float64(counter.Load()) }))
 	}
 	return m
@@ -87,7 +87,7 @@ func NewTelemetry(l *ledger.Ledger, p *projections.Projections, traces trace.Tra
 // does not show that.
 func (m *Telemetry) CheckpointKey(missing bool) {
 	gauge := prometheus.NewGauge(prometheus.GaugeOpts{Name: "countersign_checkpoint_key_missing",
-		Help: "1 where this node has no CHECKPOINT_KEY, so that a database that is put back is not noticed."})
+		Help: "1 if this node has no CHECKPOINT_KEY and so cannot notice that the database was restored to an older state."})
 	if missing {
 		gauge.Set(1)
 	}
@@ -97,9 +97,9 @@ func (m *Telemetry) CheckpointKey(missing bool) {
 // archive registers counters of this node's reads from the archive.
 func (m *Telemetry) archive(l *ledger.Ledger) {
 	m.registry.MustRegister(
-		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "countersign_archive_reads_total", Help: "Objects of the archive that were read, because a caller asked for an old record."},
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "countersign_archive_reads_total", Help: "Objects of the archive that were read for a request of an old record."},
 			func() float64 { reads, _ := archive.Of(l).Reads(); return float64(reads) }),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "countersign_archive_failures_total", Help: "Objects of the archive that could not be read: such records are answered with 503."},
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "countersign_archive_failures_total", Help: "Objects of the archive that could not be read; the requests were answered with 503."},
 			func() float64 { _, failures := archive.Of(l).Reads(); return float64(failures) }),
 	)
 }
@@ -110,15 +110,15 @@ func (m *Telemetry) selfCheck(l *ledger.Ledger) {
 		help  string
 		value func(ledger.SelfCheck) float64
 	}{
-		"timestamp_seconds": {"When the ledger last verified itself; 0: not since the start.", func(c ledger.SelfCheck) float64 {
+		"timestamp_seconds": {"Unix time of the ledger's last self-check; 0 if there was none since the start.", func(c ledger.SelfCheck) float64 {
 			if c.At.IsZero() {
 				return 0
 			}
 			return float64(c.At.Unix())
 		}},
-		"failed":  {"1 where the ledger's last verification of itself has found something false, or could not be made.", func(c ledger.SelfCheck) float64 { return map[bool]float64{true: 1}[c.Failed()] }},
-		"events":  {"Events that it verified.", func(c ledger.SelfCheck) float64 { return float64(c.Events) }},
-		"seconds": {"How long it took.", func(c ledger.SelfCheck) float64 { return c.Took.Seconds() }},
+		"failed":  {"1 if the ledger's last self-check found an error or could not be completed.", func(c ledger.SelfCheck) float64 { return map[bool]float64{true: 1}[c.Failed()] }},
+		"events":  {"Events that the last self-check verified.", func(c ledger.SelfCheck) float64 { return float64(c.Events) }},
+		"seconds": {"Duration of the last self-check in seconds.", func(c ledger.SelfCheck) float64 { return c.Took.Seconds() }},
 	} {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "countersign_verification_" + name, Help: of.help},
 			func() float64 { return of.value(l.LastCheck()) }))
@@ -169,9 +169,9 @@ func memberOf(canonical []byte, name string) (text string) {
 type sequencer struct{ stats *ledger.Stats }
 
 var (
-	batchMetric  = prometheus.NewDesc("countersign_ledger_batch_events", "Events of each batch that was committed.", nil, nil)
-	waitMetric   = prometheus.NewDesc("countersign_ledger_wait_seconds", "How long an append waited for its batch.", nil, nil)
-	commitMetric = prometheus.NewDesc("countersign_ledger_commit_seconds", "How long a batch took to be committed, or not to be.", nil, nil)
+	batchMetric  = prometheus.NewDesc("countersign_ledger_batch_events", "Number of events in each committed batch.", nil, nil)
+	waitMetric   = prometheus.NewDesc("countersign_ledger_wait_seconds", "Time that an append waited for its batch.", nil, nil)
+	commitMetric = prometheus.NewDesc("countersign_ledger_commit_seconds", "Duration of the commit of a batch, including failed commits.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
@@ -202,8 +202,8 @@ func (s sequencer) Collect(ch chan<- prometheus.Metric) {
 type waitingMessages struct{ p *projections.Projections }
 
 var (
-	messagesMetric = prometheus.NewDesc("countersign_webhook_messages", "Messages to webhooks that are due, and that were given up in the last 30 days.", []string{"state"}, nil)
-	messageMetric  = prometheus.NewDesc("countersign_webhook_oldest_due_seconds", "For how long the oldest message to a webhook that could be sent has been due.", nil, nil)
+	messagesMetric = prometheus.NewDesc("countersign_webhook_messages", "Messages to webhooks, by state: due, or given up in the last 30 days (dead).", []string{"state"}, nil)
+	messageMetric  = prometheus.NewDesc("countersign_webhook_oldest_due_seconds", "Seconds since the oldest message that can be sent to a webhook became due.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
@@ -250,8 +250,8 @@ func (m *Telemetry) Irreproducible() { m.irreproducible.Inc() }
 type openPayments struct{ p *projections.Projections }
 
 var (
-	openMetric   = prometheus.NewDesc("countersign_open_payments", "Payments whose end is not known.", []string{"state"}, nil)
-	oldestMetric = prometheus.NewDesc("countersign_open_payment_age_seconds", "Age of the oldest payment whose end is not known.", nil, nil)
+	openMetric   = prometheus.NewDesc("countersign_open_payments", "Payments that are neither settled nor refused, by state.", []string{"state"}, nil)
+	oldestMetric = prometheus.NewDesc("countersign_open_payment_age_seconds", "Age in seconds of the oldest payment that is neither settled nor refused.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.

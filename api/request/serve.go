@@ -235,7 +235,7 @@ func (p *Path) decode(w http.ResponseWriter, c *op.Call) error {
 		return err
 	}
 	if c.Op.Creates && c.IdempotencyKey != "" {
-		return policy.Refuse(op.CodeInvalidBody, "", "Idempotency-Key is not taken here, since each call makes something new: send the call without it, and end what you did not mean to keep")
+		return policy.Refuse(op.CodeInvalidBody, "", "this operation does not support Idempotency-Key, because every call creates something new: send the call without the header, and revoke what you do not need")
 	}
 	if c.Op.Input == nil {
 		return nil
@@ -366,7 +366,7 @@ func idempotencyKey(h http.Header) (string, error) {
 		return "", nil
 	}
 	if n := utf8.RuneCountInString(values[0]); len(values) > 1 || n < 1 || n > op.MaxIdempotencyKey || normal.Text(values[0], false) != nil {
-		return "", policy.Refuse(op.CodeInvalidBody, "", "Idempotency-Key must be given once, with 1 to 200 characters that show")
+		return "", policy.Refuse(op.CodeInvalidBody, "", "Idempotency-Key must be given once, with 1 to 200 visible characters")
 	}
 	return values[0], nil
 }

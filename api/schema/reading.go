@@ -73,7 +73,7 @@ func readingOf(document any) (*reading, error) {
 	}
 	node, is := document.(map[string]any)
 	if !is {
-		return nil, fmt.Errorf("a schema that is %v takes nothing", document)
+		return nil, fmt.Errorf("the schema %v accepts no value", document)
 	}
 	k := keywords{node: node}
 	var r *reading
@@ -157,7 +157,7 @@ func (k *keywords) fail(err error) {
 func (k *keywords) rest() error {
 	for name := range k.node {
 		if !slices.Contains(k.taken, name) && !slices.Contains(saysNothing, name) {
-			k.fail(fmt.Errorf("the keyword %s is not read here", name))
+			k.fail(fmt.Errorf("the keyword %s is not supported", name))
 		}
 	}
 	return k.fault
@@ -174,7 +174,7 @@ func (k *keywords) anyOf(branches []any) *reading {
 			return nil
 		}
 		if merged.overlaps(r) {
-			k.fail(fmt.Errorf("two branches take a %s", r.want))
+			k.fail(fmt.Errorf("two branches accept a %s", r.want))
 		}
 		if merged.want == "null" {
 			merged.want = r.want
@@ -216,7 +216,7 @@ func (k *keywords) fill(r *reading) {
 	case "object":
 		r.object = k.object()
 	default:
-		k.fail(fmt.Errorf("the type %v is not read here", k.node["type"]))
+		k.fail(fmt.Errorf("the type %v is not supported", k.node["type"]))
 	}
 }
 
@@ -267,7 +267,7 @@ func (k *keywords) object() *objectReading {
 	}
 	list, _ := k.take("required").([]any)
 	if len(list) > maxRequired {
-		k.fail(fmt.Errorf("%d members are required, more than are read here", len(list)))
+		k.fail(fmt.Errorf("%d members are required, which is more than is supported", len(list)))
 	}
 	for i, value := range list {
 		name, _ := value.(string)
@@ -275,7 +275,7 @@ func (k *keywords) object() *objectReading {
 		if !known {
 			member.reading = o.others
 			if o.closed {
-				k.fail(fmt.Errorf("the member %s is required and not known", name))
+				k.fail(fmt.Errorf("the member %s is required but not defined", name))
 			}
 		}
 		member.required = 1 << i
@@ -372,7 +372,7 @@ func (t *textReading) read(in *canon.Reader) *offence {
 		return &offence{code: "out_of_range", message: policy.MustMatch(t.pattern.String())}
 	}
 	if t.not != nil && t.not.MatchString(text) {
-		return &offence{code: "invalid_request", message: "must not hold a NUL"}
+		return &offence{code: "invalid_request", message: "must not contain a NUL character"}
 	}
 	return nil
 }

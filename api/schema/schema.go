@@ -158,7 +158,7 @@ var schemaText = PerType(func(t reflect.Type) (jsontext.Value, error) {
 		hoist(s)
 		// No answer may claim that a person approved, because an approval is a separate record.
 		if properties, ok := s["properties"].(map[string]any); ok && properties[neverClaimed] != nil {
-			properties[neverClaimed] = map[string]any{"type": "boolean", "const": false, "description": "Always false: an approval is a record of its own."}
+			properties[neverClaimed] = map[string]any{"type": "boolean", "const": false, "description": "Always false. The approval is a separate record."}
 		}
 	})
 	return json.Marshal(document)

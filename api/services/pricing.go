@@ -29,7 +29,7 @@ type Pricing struct {
 // Introductory describes the free credit for the first verified agents.
 type Introductory struct {
 	CreditCents int    `json:"creditCents"`
-	Agents      int    `json:"agents" jsonschema_description:"Number of verified agents that get it, at most one for each mailbox."`
+	Agents      int    `json:"agents" jsonschema_description:"Number of verified agents that get the credit, at most one for each mailbox."`
 	Text        string `json:"text"`
 	How         string `json:"how" jsonschema:"format=uri"`
 }
@@ -129,8 +129,8 @@ type pricingPage struct {
 // PricedGroups returns all services in their groups.
 func PricedGroups() []public.Group {
 	of := map[string]*public.Group{
-		site.GroupSafety:   {Name: "Safety", About: "May this action run? Commands, Git, SQL, infrastructure, tools and wallets."},
-		site.GroupPayments: {Name: "Payments and evidence", About: "Is this purchase within a policy, and does this proof say what it is said to say?"},
+		site.GroupSafety:   {Name: "Safety", About: "Decide whether an action may run: commands, Git, SQL, infrastructure, tools and wallets."},
+		site.GroupPayments: {Name: "Payments and evidence", About: "Check whether a purchase is within a policy, and whether a proof supports its claim."},
 		site.GroupFinance:  {Name: "Finance", About: "Exact figures by fixed formulas."},
 	}
 	for _, service := range List() {

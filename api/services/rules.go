@@ -20,7 +20,7 @@ type ruleCatalogue struct {
 // ListRules is the operation that lists the rules.
 var ListRules = &op.Operation{
 	ID: "list_rules", Method: http.MethodGet, Path: "/api/rules",
-	Summary: "Every rule of the action-safety services: id, level, what it is about. Each has a page of its own.",
+	Summary: "Every rule of the action-safety services: id, level and subject. Each rule has a page.",
 	Output:  reflect.TypeFor[ruleCatalogue](),
 }
 
@@ -39,7 +39,7 @@ func (Rules) listRules(_ *op.Call) (op.Reply, error) {
 
 var getRule = &op.Operation{
 	ID: "get_rule", Method: http.MethodGet, Path: "/api/rules/{id}",
-	Summary: "One rule: what it catches and what not, why, the safer way, and examples, judged when asked.",
+	Summary: "One rule: what it finds and what it does not find, why, the safer way, and examples with their current verdicts.",
 	Output:  reflect.TypeFor[actionrisk.Record](), Errors: []int{http.StatusNotFound},
 }
 

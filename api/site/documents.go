@@ -113,7 +113,7 @@ func (s *Site) Skills() (list []Skill, err error) {
 			member, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
 			switch {
 			case member == "name" && value != skill.Name:
-				return nil, fmt.Errorf("%s: its name differs from the file's", name)
+				return nil, fmt.Errorf("%s: the name in the file differs from the file's name", name)
 			case member == "description":
 				skill.Description = value
 			}

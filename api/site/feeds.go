@@ -23,7 +23,7 @@ const (
 func (s *Site) RSS() ([]byte, error) {
 	f := &feeds.Feed{
 		Title: "Countersign: changelog", Link: &feeds.Link{Href: s.Facts.Base + "/changelog"},
-		Description: "What changed for those who use countersign.", Updated: s.Updated(),
+		Description: "Changes of countersign for its users.", Updated: s.Updated(),
 	}
 	for _, p := range s.Changelog {
 		html, err := p.HTML()
@@ -110,7 +110,7 @@ func (s *Site) JSONFeed(at string, page int) ([]byte, error) {
 		Language    string   `json:"language"`
 		Items       []item   `json:"items"`
 	}{"https://jsonfeed.org/version/1.1", title, s.Facts.Base + "/changelog", s.Facts.Base + at, "",
-		"What changed for those who use countersign.", []author{{"Countersign", s.Facts.Base}}, "en", []item{}}
+		"Changes of countersign for its users.", []author{{"Countersign", s.Facts.Base}}, "en", []item{}}
 	if at == EverythingNew {
 		feed.Home = s.Facts.Base + "/docs"
 	}

@@ -405,7 +405,7 @@ func (p *Page) read(head string) error {
 		switch {
 		case name == "":
 		case !found:
-			return fmt.Errorf("the head has a line without a colon")
+			return fmt.Errorf("the head of the page has a line without a colon")
 		case name == "title":
 			p.Title = value
 		case name == "description":
@@ -418,7 +418,7 @@ func (p *Page) read(head string) error {
 				return fmt.Errorf("updated: %w", err)
 			}
 		default:
-			return fmt.Errorf("the head has an unknown member")
+			return fmt.Errorf("the head of the page has an unknown member")
 		}
 	}
 	return nil
@@ -429,7 +429,7 @@ func cutHead(text string) (head, body string, err error) {
 	rest, found := strings.CutPrefix(text, "---\n")
 	head, body, ended := strings.Cut(rest, "\n---\n")
 	if !found || !ended {
-		return "", "", fmt.Errorf("no head between two lines of ---")
+		return "", "", fmt.Errorf("the page must begin with a head between two lines of ---")
 	}
 	return head, strings.TrimLeft(body, "\n"), nil
 }
@@ -449,7 +449,7 @@ func (s *Site) fillIn() error {
 			return fmt.Errorf("%s: %w", p.Markdown, err)
 		}
 		p.body = strings.TrimSpace(body) + "\n"
-		p.Markdown = "# " + p.Title + "\n\n> For models: [llms.txt](" + s.Facts.Base + "/llms.txt) lists everything here.\n\n" + p.body
+		p.Markdown = "# " + p.Title + "\n\n> For models: [llms.txt](" + s.Facts.Base + "/llms.txt) lists all pages and services.\n\n" + p.body
 	}
 	return nil
 }

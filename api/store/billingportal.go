@@ -23,7 +23,7 @@ type portalTerms struct {
 
 var getBillingPortal = &op.Operation{
 	ID: "get_billing_portal", Method: http.MethodGet, Path: "/api/billing-portal",
-	Summary: "Who can open the billing portal.",
+	Summary: "How to open the billing portal.",
 	Output:  reflect.TypeFor[portalTerms](),
 }
 
@@ -35,7 +35,7 @@ func (*Shop) getBillingPortal(_ *op.Call) (op.Reply, error) {
 
 var openBillingPortal = &op.Operation{
 	ID: "open_billing_portal", Method: http.MethodPost, Path: "/api/billing-portal",
-	Summary: "The address where the customer manages subscriptions. Who the customer is follows from session or token alone.",
+	Summary: "Return the address where the customer manages subscriptions. The session or token determines the customer.",
 	Access:  credential.WithScope(accounts.ScopeBilling), Input: reflect.TypeFor[struct{}](), Optional: true, Output: reflect.TypeFor[address](),
 	Example: `{}`, Errors: []int{400, 401, 403, 404, 413, 503},
 }

@@ -35,7 +35,7 @@ type checkoutTerms struct {
 var getCheckout = &op.Operation{
 	ID: "get_checkout", Method: http.MethodGet, Path: "/api/checkout",
 	CORS:    true,
-	Summary: "The policies of a purchase, and how to make one.",
+	Summary: "The terms of a purchase, and how to buy.",
 	Output:  reflect.TypeFor[checkoutTerms](),
 }
 
@@ -48,9 +48,9 @@ func (s *Shop) getCheckout(c *op.Call) (op.Reply, error) {
 func (s *Shop) howToBuy() string {
 	text := "Products: GET /api/catalog."
 	if s.Provider != nil {
-		text += " Cards: POST /api/checkout gives the address of the provider's own page."
+		text += " By card: POST /api/checkout returns the address of the provider's payment page."
 	} else {
-		text += " Cards are not taken here."
+		text += " Card payments are not configured here."
 	}
 	if payments.Taken(s.Store.Settler) {
 		text += " One-time products over x402: POST /api/purchase/{slug}."
@@ -59,7 +59,7 @@ func (s *Shop) howToBuy() string {
 }
 
 type checkoutRequest struct {
-	Slug string `json:"slug" jsonschema:"minLength=1,maxLength=64,pattern=^[a-z0-9]+(-[a-z0-9]+)*$" jsonschema_description:"A product of GET /api/catalog."`
+	Slug string `json:"slug" jsonschema:"minLength=1,maxLength=64,pattern=^[a-z0-9]+(-[a-z0-9]+)*$" jsonschema_description:"Slug of a product in GET /api/catalog."`
 }
 
 // address is an answer with an address that the buyer must open.
@@ -70,7 +70,7 @@ type address struct {
 var createCheckout = &op.Operation{
 	Creates: true, ID: "create_checkout", Method: http.MethodPost, Path: "/api/checkout",
 	CORS:    true,
-	Summary: "Begin a card checkout and get its address. No credential is needed; what is bought belongs to the customer who is signed in, else to the e-mail address typed there.",
+	Summary: "Start a card checkout and return its address. No credential is needed: the purchase belongs to the signed-in customer, or else to the e-mail address that is entered at the checkout.",
 	Access:  credential.Access{Kind: credential.AnyCustomer, Scope: accounts.ScopeCheckout},
 	Input:   reflect.TypeFor[checkoutRequest](), Output: reflect.TypeFor[address](),
 	Example: `{"slug":"verification-kit"}`, Errors: []int{400, 401, 403, 404, 413, 503},

@@ -33,7 +33,7 @@ func (s *Shop) DownloadLink(l store.DownloadLink) downloadLink {
 
 var createDownload = &op.Operation{
 	ID: "create_download", Method: http.MethodPost, Path: "/api/entitlements/{slug}/downloads",
-	Summary: "A link to the file of a product the signed-in customer has live access to. It works once, for 15 minutes.",
+	Summary: "Return a link to the file of a product that the signed-in customer has access to. The link works once, for 15 minutes.",
 	// Agents may not create downloads: their scope permits only reading, and downloads are
 	// limited.
 	Access: credential.Access{Kind: credential.Person}, Input: reflect.TypeFor[struct{}](), Optional: true, Output: reflect.TypeFor[downloadLink](),

@@ -13,7 +13,7 @@ import (
 
 var getEntitlement = &op.Operation{
 	ID: "get_entitlement", Method: http.MethodGet, Path: "/api/entitlements/{slug}",
-	Summary: "Whether the customer has live access to a product: 200 only then, else 403 with the state as code.",
+	Summary: "Report whether the customer has access to a product: 200 if so, else 403 with the state as code.",
 	Access:  credential.WithScope(accounts.ScopeEntitlements), Output: reflect.TypeFor[store.Entitlement](), Errors: []int{401, 403, 503},
 }
 
@@ -32,10 +32,10 @@ type supportedCustomer struct {
 
 var supportEntitlements = &op.Operation{
 	ID: "list_customer_entitlements", Method: http.MethodGet, Path: "/api/support/entitlements",
-	Summary: "All entitlements of a customer with their states, by ?customer=cus_… or ?email=…. For agents that the operator has approved.",
+	Summary: "All entitlements of a customer with their states. Name the customer with ?customer=cus_… or ?email=…. For agents that the operator has approved.",
 	Query: []op.Parameter{
-		{Name: "customer", Description: "The customer's id; this or email.", Schema: op.Object{"type": "string", "pattern": "^cus_"}},
-		{Name: "email", Description: "The customer's address; this or customer.", Schema: op.Object{"type": "string", "format": "email"}},
+		{Name: "customer", Description: "The customer's id. Send either customer or email.", Schema: op.Object{"type": "string", "pattern": "^cus_"}},
+		{Name: "email", Description: "The customer's address. Send either customer or email.", Schema: op.Object{"type": "string", "format": "email"}},
 	},
 	Access: credential.WithScope(accounts.ScopeSupport), Output: reflect.TypeFor[supportedCustomer](), Errors: []int{400, 401, 403, 404, 503},
 }

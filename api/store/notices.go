@@ -58,7 +58,7 @@ func (s *Notices) record(r *http.Request, n checkout.Notice) error {
 	switch {
 	case n.Checkout != nil:
 		if product, known := s.Shop.Store.Product(n.Checkout.Product); known && !pays(*n.Checkout, product.PriceCents) {
-			s.Shop.Log.Error("a checkout paid something else than its product costs, and nothing was given for it: refund it or grant the entitlement",
+			s.Shop.Log.Error("the amount paid in a checkout differs from the price of the product, so no access was granted: refund the payment or grant the entitlement",
 				"requestId", request.RequestID(r.Context()), "product", n.Checkout.Product, "amountCents", n.Checkout.AmountCents)
 			return nil // no error, because repeating the notice would change nothing
 		}

@@ -32,7 +32,7 @@ type payerProof struct {
 // purchaseID matches the id of a purchase. It never matches the token of a link, which is longer.
 var purchaseID = regexp.MustCompile(`^pur_[0-9A-HJKMNP-TV-Z]{26}$`)
 
-var errNoProof = policy.Refuse(ground.CodeNotTheBuyer, "", "claimSecret is not that of the purchase: send the one of the first answer, or sign in with the paying address (SIGN-IN-WITH-X)")
+var errNoProof = policy.Refuse(ground.CodeNotTheBuyer, "", "claimSecret does not belong to the purchase: send the claimSecret of the first answer, or sign in with the paying address (SIGN-IN-WITH-X)")
 
 // downloadAsPayer handles the page of a purchase that is bound neither to an e-mail address nor to
 // an identifier. It sends the file only to a caller who proves to be the payer. Until the first
@@ -109,7 +109,7 @@ func (s *Downloads) readProof(w http.ResponseWriter, r *http.Request) (p payerPr
 		return p, nil
 	}
 	if canon.Check(text) != nil || json.Unmarshal(text, &p) != nil {
-		return p, policy.Refuse(op.CodeInvalidBody, "", "the body must be an object with claimSecret (text) or refund (true)")
+		return p, policy.Refuse(op.CodeInvalidBody, "", "the body must be an object with claimSecret (a string) or refund (true)")
 	}
 	return p, nil
 }
@@ -143,7 +143,7 @@ func (s *Downloads) signIn(u store.UnboundPurchase, issuedAt string) (asked x402
 	if err != nil {
 		return asked, err
 	}
-	return x402.NewSignIn(payerPage(s.Store.BaseURL, u.PurchaseID), base.Host, "Download what this address has bought: "+u.Product.Name, nonce, at), nil
+	return x402.NewSignIn(payerPage(s.Store.BaseURL, u.PurchaseID), base.Host, "Download a purchase of this address: "+u.Product.Name, nonce, at), nil
 }
 
 // demandProof returns a 402 that demands the payer's signature instead of a payment.

@@ -14,8 +14,8 @@ import (
 
 // purchaseRequest is the body of a purchase. All members are optional.
 type purchaseRequest struct {
-	ClaimSecret string `json:"claimSecret,omitempty" jsonschema:"minLength=1,maxLength=100" jsonschema_description:"That of the first answer, when the payment is sent again for another link."`
-	Email       string `json:"email,omitempty" jsonschema:"format=email,minLength=3,maxLength=254" jsonschema_description:"Whom the purchase belongs to: visible after signing in with it. It is stored sealed."`
+	ClaimSecret string `json:"claimSecret,omitempty" jsonschema:"minLength=1,maxLength=100" jsonschema_description:"The claimSecret of the first answer, to get another link with the same payment."`
+	Email       string `json:"email,omitempty" jsonschema:"format=email,minLength=3,maxLength=254" jsonschema_description:"E-mail address of the buyer, who sees the purchase after signing in with it. It is stored encrypted."`
 }
 
 // fulfilment is the answer with a paid product.
@@ -24,13 +24,13 @@ type fulfilment struct {
 	Product    string `json:"product"`
 	PurchaseID string `json:"purchaseId"`
 	// Empty if the payment was sent again, and the caller has not proved to be the buyer.
-	ClaimSecret string `json:"claimSecret,omitempty" jsonschema_description:"Keep it: with it the same payment gives a new link later. The payment alone, which is on the chain for everybody to copy, does not."`
+	ClaimSecret string `json:"claimSecret,omitempty" jsonschema_description:"Keep it: the same payment with this secret returns a new link later. The payment alone does not, because everybody can copy it from the chain."`
 	downloadLink
 }
 
 var purchaseProduct = &op.Operation{
 	ID: "purchase_product", Method: http.MethodPost, Path: "/api/purchase/{slug}",
-	Summary: "Buy a one-time product over x402: its price is in the 402 answer. Paid, the answer has a link that works once, for 15 minutes. On a time-out or 503 send the same payment again.",
+	Summary: "Buy a one-time product over x402. The 402 answer has its price; the answer to a payment has a link that works once, for 15 minutes. After a time-out or 503 send the same payment again.",
 	Access:  credential.Access{Kind: credential.Payer},
 	Input:   reflect.TypeFor[purchaseRequest](), Optional: true, Output: reflect.TypeFor[fulfilment](),
 	Example: `{"email":"ada@example.com"}`, Errors: []int{400, 401, 402, 404, 409, 413, 503},
@@ -46,7 +46,7 @@ func (s *Shop) purchaseProduct(c *op.Call) (op.Reply, error) {
 
 var probePurchase = &op.Operation{
 	ID: "probe_purchase", Method: http.MethodGet, Path: "/api/purchase/{slug}",
-	Summary: "The price of a product as its 402 answer; with a payment the same as POST without a body.",
+	Summary: "Return the price of a product in a 402 answer. With a payment, GET does the same as POST without a body.",
 	Access:  credential.Access{Kind: credential.Payer},
 	Output:  reflect.TypeFor[fulfilment](), Errors: []int{400, 401, 402, 404, 409, 503},
 }

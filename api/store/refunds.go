@@ -25,7 +25,7 @@ type reproduction struct {
 	PaymentID            string  `json:"paymentId"`
 	Reproduced           bool    `json:"reproduced"`
 	RecordedOutputHash   string  `json:"recordedOutputHash" jsonschema:"pattern=^[a-f0-9]{64}$"`
-	RecomputedOutputHash *string `json:"recomputedOutputHash" jsonschema:"nullable" jsonschema_description:"null: the engine version of the record is not there any more."`
+	RecomputedOutputHash *string `json:"recomputedOutputHash" jsonschema:"nullable" jsonschema_description:"null if this service no longer has the engine version of the record."`
 	EngineVersion        string  `json:"engineVersion"`
 	Refund               *refund `json:"refund" jsonschema:"nullable"`
 }
@@ -42,7 +42,7 @@ type refund struct {
 
 var requestRefund = &op.Operation{
 	ID: "request_refund", Method: http.MethodPost, Path: "/api/refunds",
-	Summary: "Recompute a paid answer from its request. If it is another one, the payment is refunded. Purchases are refunded by the operator.",
+	Summary: "Recompute a paid answer from its request, and refund the payment if the result differs. Purchases are refunded by the operator.",
 	Input:   reflect.TypeFor[refundRequest](), Output: reflect.TypeFor[reproduction](),
 	Example: `{"paymentId":"pay_0123456789abcdef0123456789abcdef","operation":"action_safety_quick_gate","request":{"command":"git push --force origin main"}}`,
 	Limit:   op.LimitRefund, Errors: []int{400, 404, 409, 413, 429, 503},
@@ -72,9 +72,9 @@ func (s *Refunds) requestRefund(c *op.Call) (op.Reply, error) {
 	o := s.Table.Find(in.Operation)
 	switch {
 	case o != nil && o.Sells != nil: // the call bought a file, which cannot be computed again
-		return op.Reply{}, policy.Refuse("unknown_operation", "/operation", "operation is a purchase, which the operator refunds: "+s.Store.BaseURL+"/refunds says whom to ask")
+		return op.Reply{}, policy.Refuse("unknown_operation", "/operation", "operation is a purchase, which the operator refunds: "+s.Store.BaseURL+"/refunds has the contact")
 	case o == nil || o.Service == nil:
-		return op.Reply{}, policy.Refuse("unknown_operation", "/operation", "operation names no service: send the operationId of the call that was paid for")
+		return op.Reply{}, policy.Refuse("unknown_operation", "/operation", "operation is not the id of a service: send the operationId of the call that was paid for")
 	}
 	shown, err := s.Store.RequestRefund(c.Request.Context(), store.RefundOrder{PaymentID: in.PaymentID, Service: *o.Service, Request: in.Request})
 	if err != nil {

@@ -48,8 +48,8 @@ type ProductSummary struct {
 	Currency    string       `json:"currency" jsonschema:"enum=USD"`
 	Interval    *string      `json:"interval" jsonschema:"nullable"`
 	URL         string       `json:"url" jsonschema:"format=uri"`
-	Checkout    bool         `json:"checkout" jsonschema_description:"It can be bought by card now: POST /api/checkout."`
-	X402        *productX402 `json:"x402" jsonschema:"nullable" jsonschema_description:"It can be bought over x402 now. Default clients pay at most $1 at once."`
+	Checkout    bool         `json:"checkout" jsonschema_description:"true if the product can be bought by card now, with POST /api/checkout."`
+	X402        *productX402 `json:"x402" jsonschema:"nullable" jsonschema_description:"How to buy the product over x402; null if that is not possible now. By default, x402 clients pay at most $1 per payment."`
 	Deliverable string       `json:"deliverable"`
 }
 
@@ -64,13 +64,13 @@ type productX402 struct {
 // aboveCap is the note on prices that x402 clients refuse by default.
 const (
 	defaultCapCents = 100
-	aboveCap        = "above $1, the most that default clients pay at once: raise the limit of yours"
+	aboveCap        = "the price is above $1, the default limit of x402 clients for one payment: raise the limit of your client"
 )
 
 // ListProducts is the operation that returns the catalogue.
 var ListProducts = &op.Operation{
 	ID: "list_products", Method: http.MethodGet, Path: "/api/catalog",
-	Summary: "The products: what each is, what it costs, and the ways to buy it.",
+	Summary: "The products, with description, price and the ways to buy.",
 	Output:  reflect.TypeFor[ProductList](), CORS: true,
 }
 

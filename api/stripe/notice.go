@@ -37,7 +37,7 @@ type notice struct {
 // providerID matches the ids of the provider.
 var providerID = normal.Pattern(`^[A-Za-z0-9_]{1,128}$`)
 
-var errNotice = policy.Refuse(codeInvalid, "", "the notice is not one that can be read")
+var errNotice = policy.Refuse(codeInvalid, "", "the notice of the checkout provider cannot be read")
 
 // Notice verifies the signature of a notice and parses it.
 func (p *Provider) Notice(body []byte, header http.Header) (checkout.Notice, error) {

@@ -50,7 +50,7 @@ func New(c Config) (*Provider, error) {
 		}
 	}
 	if p.key == "" || len(p.secrets) == 0 {
-		return nil, errors.New("STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET belong together: set both, or none")
+		return nil, errors.New("STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET need each other: set both, or neither")
 	}
 	base := stripe.APIURL
 	if c.APIBase != "" {
@@ -62,7 +62,9 @@ func New(c Config) (*Provider, error) {
 		URL: &base, EnableTelemetry: stripe.Bool(false), MaxNetworkRetries: stripe.Int64(1),
 		LeveledLogger: &stripe.LeveledLogger{Level: stripe.LevelNull}, // the library would log texts that quote keys; we log errors ourselves
 		HTTPClient: &http.Client{Timeout: requestTimeout, Transport: boundedAnswers{&http.Transport{MaxIdleConnsPerHost: maxRequests}},
-			CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("the provider redirects") }},
+			CheckRedirect: func(*http.Request, []*http.Request) error {
+				return errors.New("the checkout provider sent a redirect, which is not followed")
+			}},
 	})
 	return p, nil
 }
@@ -144,7 +146,7 @@ func (p *Provider) address(text string, err error) (string, error) {
 		return "", err
 	}
 	if u, err := url.Parse(text); err != nil || u.Host == "" || u.Scheme != "https" && !loopbackURL(text) {
-		return "", errors.New("the provider's answer holds no address")
+		return "", errors.New("the checkout provider's answer has no address")
 	}
 	return text, nil
 }
@@ -155,7 +157,7 @@ type rawSubscription struct{ stripe.APIResource }
 // Subscription reads the current state of a subscription from the provider.
 func (p *Provider) Subscription(ctx context.Context, id string) (string, events.SubscriptionUpdated, error) {
 	if !providerID(id) {
-		return "", events.SubscriptionUpdated{}, errors.New("not a subscription's id")
+		return "", events.SubscriptionUpdated{}, errors.New("the id is not that of a subscription")
 	}
 	var got rawSubscription
 	if err := p.call(ctx, http.MethodGet, "/v1/subscriptions/"+id, &stripe.SubscriptionParams{}, &got); err != nil {
@@ -163,7 +165,7 @@ func (p *Provider) Subscription(ctx context.Context, id string) (string, events.
 	}
 	customer, fact, err := readSubscription(got.LastResponse.RawJSON, "read")
 	if err == nil && fact.Subscription != id {
-		err = errors.New("the provider answers with another subscription")
+		err = errors.New("the checkout provider returned another subscription")
 	}
 	return customer, fact, err
 }
@@ -175,7 +177,7 @@ func (p *Provider) call(ctx context.Context, method, path string, params stripe.
 	case p.slots <- struct{}{}:
 		defer func() { <-p.slots }()
 	default:
-		return errors.New("too many requests are under way")
+		return errors.New("too many requests to the checkout provider are under way")
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -197,7 +199,7 @@ func quiet(err error) error {
 	case errors.As(err, &network) && network.Timeout(), errors.Is(err, context.DeadlineExceeded):
 		return errors.New("no answer in time")
 	}
-	return errors.New("no answer that could be read")
+	return errors.New("the answer could not be read")
 }
 
 // codeInvalid is the code of every refused notice.

@@ -24,7 +24,7 @@ func (s *Tools) resources() ([]mcp.Resource, error) {
 	const media = "application/json"
 	var list []mcp.Resource
 	for _, r := range []struct{ name, title, description, id string }{
-		{"rules", "Rules", "Every rule of the action-safety services: id, level, what it is about.", services.ListRules.ID},
+		{"rules", "Rules", "Every rule of the action-safety services: id, level and subject.", services.ListRules.ID},
 		{"pricing", "Prices", "The price of every tool, the free calls of a key and what the monthly pass adds.", services.ShowPricing.ID},
 		{"keys", "Public keys", "The public keys of signed records (a JWK set), with the ledger positions between which each is valid.", evidence.KeySet.ID},
 		{"openapi", "OpenAPI document", "The same services over HTTP.", contract.OpenAPI.ID},
@@ -41,15 +41,15 @@ func (s *Tools) resources() ([]mcp.Resource, error) {
 		mcp.Resource{URI: "countersign://workflows/{workflowId}", Name: "workflow", Title: "Workflow status", Media: media,
 			Description: "The status record of an action-safety workflow.", Read: s.reads(s.Table.Find(services.WorkflowStatus.ID), "workflowId")},
 		mcp.Resource{URI: "countersign://decisions/{id}", Name: "decision", Title: "Decision", Media: media,
-			Description: "A recorded decision, as it was signed. Needs an organization token.", Read: s.reads(s.Table.Find(decisions.GetDecision.ID), "decisionId")},
+			Description: "A recorded decision with its signature. Needs an organization token.", Read: s.reads(s.Table.Find(decisions.GetDecision.ID), "decisionId")},
 		mcp.Resource{URI: "countersign://approvals/{decisionId}", Name: "approval", Title: "Approval", Media: media,
-			Description: "What a person said about a decision that needs a review, as it was signed; not found until then. Needs an organization token.",
+			Description: "The signed approval or rejection of a decision that needs a review; not found until a person has reviewed it. Needs an organization token.",
 			Read:        s.reads(s.Table.Find(decisions.GetApproval.ID), "decisionId")},
-		mcp.Resource{URI: "countersign://standing/{decisionId}", Name: "standing", Title: "Whether a decision holds", Media: media,
-			Description: "Whether a decision, and its approval, may still be acted on: a stop ends both. Read it just before acting. Needs an organization token.",
+		mcp.Resource{URI: "countersign://standing/{decisionId}", Name: "standing", Title: "State of a decision", Media: media,
+			Description: "Whether a decision and its approval may still be acted on. An emergency stop ends both. Read it just before acting. Needs an organization token.",
 			Read:        s.reads(s.Table.Find(decisions.GetStanding.ID), "decisionId")},
 		mcp.Resource{URI: "countersign://receipts/{id}", Name: "receipt", Title: "Receipt", Media: media,
-			Description: "A recorded receipt, as it was signed. Needs an organization token.", Read: s.reads(s.Table.Find(decisions.GetReceipt.ID), "receiptId")},
+			Description: "A recorded receipt with its signature. Needs an organization token.", Read: s.reads(s.Table.Find(decisions.GetReceipt.ID), "receiptId")},
 		mcp.Resource{URI: "countersign://policy/active", Name: "active-policy", Title: "Active policy", Media: media,
 			Description: "The organization's active policy. Needs an organization token that may read policies.", Read: s.readActivePolicy},
 	), nil
@@ -108,10 +108,10 @@ func (s *Tools) readActivePolicy(_ context.Context, r *http.Request, _ string) (
 func prompts() []mcp.Prompt {
 	return []mcp.Prompt{
 		{Name: "preflight_command", Title: "Check a command before it runs",
-			Description: "Have one command judged before anything runs it.",
+			Description: "Check one command before it runs.",
 			Arguments: []mcp.Argument{
-				{Name: "command", Description: "The command, exactly as it would run.", Required: true},
-				{Name: "environment", Description: "Where it would run, for example production."},
+				{Name: "command", Description: "The exact command that would run.", Required: true},
+				{Name: "environment", Description: "Environment where it would run, for example production."},
 			},
 			Text: func(a map[string]string) string {
 				where := ""
@@ -122,16 +122,16 @@ func prompts() []mcp.Prompt {
 					"\n\nThen follow its nextRecommendedCall, and tell me the risk, the rules it matched and what you recommend. Run the command only if the verdict allows it and I say so."
 			}},
 		{Name: "authorize_purchase", Title: "Authorize a purchase",
-			Description: "Have one purchase decided under the organization's policy before anything is paid.",
-			Arguments:   []mcp.Argument{{Name: "intent", Description: "What is to be bought, where and for how much.", Required: true}},
+			Description: "Decide one purchase under the organization's policy before anything is paid.",
+			Arguments:   []mcp.Argument{{Name: "intent", Description: "The item to buy, the seller and the price.", Required: true}},
 			Text: func(a map[string]string) string {
 				return "Before anything is paid, call authorize_purchase_intent for this purchase, with one idempotencyKey that you keep for every retry:\n\n" + a["intent"] +
-					"\n\nPay only if the decision is allow, exactly what it is about. On needs_review ask me to have it approved, and read countersign://approvals/DECISION_ID until it is there: " +
+					"\n\nPay only if the decision is allow, and only the purchase that it names. On needs_review ask me to get it approved, and read countersign://approvals/DECISION_ID until the approval exists: " +
 					"pay only if its verdict is approved, and before its validUntil. Just before you pay read countersign://standing/DECISION_ID, and pay only if holds is true. On deny stop and show me the rules. " +
 					"Afterwards call record_execution_receipt with what you observed."
 			}},
 		{Name: "explain_decision", Title: "Explain a decision",
-			Description: "Say in plain words why a decision came out as it did.",
+			Description: "Explain the reasons of a decision in plain words.",
 			Arguments:   []mcp.Argument{{Name: "decisionId", Description: "asd_…", Required: true}},
 			Text: func(a map[string]string) string {
 				return "Read the resource countersign://decisions/" + a["decisionId"] + ", check it with verify_record, and explain to me in plain words " +

@@ -46,7 +46,7 @@ type Tool struct {
 
 // workflowArguments are the arguments of get_action_safety_workflow_status.
 type workflowArguments struct {
-	WorkflowID string `json:"workflowId" jsonschema:"pattern=^asw_[0-9a-f-]{36}$" jsonschema_description:"As agent_action_safety_loop answered it."`
+	WorkflowID string `json:"workflowId" jsonschema:"pattern=^asw_[0-9a-f-]{36}$" jsonschema_description:"The workflowId that agent_action_safety_loop returned."`
 }
 
 // historyArguments are the arguments of list_assurance_history.
@@ -91,21 +91,21 @@ func (s *Tools) All() []Tool {
 	}
 	return append(table,
 		Tool{op: s.Table.Find(services.WorkflowStatus.ID), Name: services.WorkflowStatus.ID, Title: "Workflow status", readOnly: true,
-			Description: "The status record of an action-safety workflow, kept for 30 days. Call it to see what became of a workflow, or to show it to a person. Free.",
+			Description: "The status record of an action-safety workflow, kept for 30 days. Call it to see the result of a workflow, or to show it to a person. Free.",
 			arguments:   reflect.TypeFor[workflowArguments](), split: workflowCall, malformed: services.ErrWorkflowID},
 		Tool{op: s.Table.Find(evidence.VerifyRecord.ID), Name: evidence.VerifyRecord.ID, Title: "Verify a record", readOnly: true,
-			Description: "Checks a signed decision, receipt or attestation, or a whole answer: form, hash, key, signature, place in the ledger, and every member besides the record. Call it before you rely on what another party hands you. Free."},
+			Description: "Checks a signed decision, receipt or attestation, or a whole answer: format, hash, key, signature, position in the ledger, and every member besides the record. Call it before you rely on a record from another party. Free."},
 		Tool{op: s.Table.Find(store.ListProducts.ID), Name: store.ListProducts.ID, Title: "Products", readOnly: true,
-			Description: "What can be bought here once or by subscription, with prices and where to pay. Free.",
+			Description: "The products and subscriptions of this service, with prices and payment addresses. Free.",
 			arguments:   reflect.TypeFor[noArguments](), split: plainCall},
 		Tool{op: s.Table.Find(services.ShowPricing.ID), Name: services.ShowPricing.ID, Title: "Prices", readOnly: true,
 			Description: "The price of every tool, the free calls of a key and what the monthly pass adds. Free.",
 			arguments:   reflect.TypeFor[noArguments](), split: plainCall},
 		Tool{op: s.Table.Find(decisions.Decide.ID), Name: toolAuthorize, Title: "Authorize a purchase",
-			Description: "A signed allow, deny or needs_review about one exact x402 purchase or MCP tool call, under your organization's active policy. " +
-				"Call it before you pay or act, and act only on allow. On needs_review read countersign://approvals/{decisionId} until a person has said approved. Needs an organization token. " + oneKey},
+			Description: "Decides one exact x402 purchase or MCP tool call under your organization's active policy: a signed allow, deny or needs_review. " +
+				"Call it before you pay or act, and act only on allow. On needs_review read countersign://approvals/{decisionId} until a person has approved it. Needs an organization token. " + oneKey},
 		Tool{op: s.Table.Find(decisions.BindReceipt.ID), Name: toolRecord, Title: "Record a receipt",
-			Description: "Binds what was observed of an execution to its decision, in a signed receipt, once per decision. Call it after the purchase or call, whatever came of it. Needs an organization token."},
+			Description: "Records the observed result of an execution in a signed receipt, once per decision. Call it after the purchase or call, whether it succeeded or not. Needs an organization token."},
 		Tool{op: s.Table.Find(decisions.AssuranceHistory.ID), Name: toolHistory, Title: "Decisions and receipts", readOnly: true,
 			Description: "Your organization's decisions and receipts, the newest first. Needs an organization token.",
 			arguments:   reflect.TypeFor[historyArguments](), split: historyCall},
@@ -272,8 +272,8 @@ func (s *Tools) Open(loopback bool, origins []string) (map[string]http.Handler, 
 	}
 	config := mcp.Config{
 		Name: ServerName(s.Path.Commands.BaseURL), Title: op.Name, Version: policy.Version, Website: s.Path.Commands.BaseURL,
-		Instructions: "This tool does not stop you by itself: call action_safety_quick_gate before each consequential action, with the exact command trimmed, " +
-			"go on only if its risk is low. At medium, " + site.AtMedium + "; at high and critical a person decides. Any error means stop and ask. " +
+		Instructions: "This tool does not block commands by itself: call action_safety_quick_gate before each consequential action, with the exact command without white space at the ends, " +
+			"and continue only if its risk is low. At medium, " + site.AtMedium + "; at high and critical a person decides. Any error means stop and ask. " +
 			"Pay by " + s.meansOfPayment() + "; POST " + s.Path.Commands.BaseURL + "/api/keys/free issues a key. " +
 			"After a time-out or 503 repeat the same call with the same idempotencyKey or the same payment; never make a new one for it.",
 		BaseURL: s.Path.Commands.BaseURL, Loopback: loopback, Origins: origins,
@@ -340,7 +340,7 @@ func (s *Tools) admitMessage(w http.ResponseWriter, r *http.Request) bool {
 	var known *policy.Error
 	wrongKey := credential.IsKey(r.Header) && errors.As(err, &known) && known.Code == ground.CodeUnauthorized
 	if wrongKey {
-		err = policy.Refuse(known.Code, "", known.Message+": correct it in the client's settings, or make a key at "+s.Path.Commands.BaseURL+"/account")
+		err = policy.Refuse(known.Code, "", known.Message+": correct it in the client's settings, or create a key at "+s.Path.Commands.BaseURL+"/account")
 	}
 	refused := s.Path.Answers.Refused(r, false, err)
 	refused.Header.Del("Connection") // the body was read, so the connection can stay open

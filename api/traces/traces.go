@@ -88,7 +88,7 @@ type collector struct {
 func newCollector(s Settings) (*collector, error) {
 	at, err := url.Parse(s.Endpoint)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
-		return nil, errors.New("OTEL_EXPORTER_OTLP_ENDPOINT is not an http or https URL, such as http://127.0.0.1:4318")
+		return nil, errors.New("OTEL_EXPORTER_OTLP_ENDPOINT must be an http or https URL, such as http://127.0.0.1:4318")
 	}
 	c := &collector{url: strings.TrimSuffix(s.Endpoint, "/") + "/v1/traces", headers: http.Header{}, log: s.Log, client: http.Client{
 		Timeout:       exportTimeout,
@@ -101,7 +101,7 @@ func newCollector(s Settings) (*collector, error) {
 		name, encoded, found := strings.Cut(pair, "=")
 		value, err := url.PathUnescape(strings.TrimSpace(encoded))
 		if !found || err != nil {
-			return nil, errors.New("OTEL_EXPORTER_OTLP_HEADERS is not name=value, with commas between and values URL-encoded")
+			return nil, errors.New("OTEL_EXPORTER_OTLP_HEADERS must be name=value pairs, separated by commas, with URL-encoded values")
 		}
 		c.headers.Set(strings.TrimSpace(name), value)
 	}
@@ -122,9 +122,9 @@ func (c *collector) UploadTraces(ctx context.Context, spans []*otlp.ResourceSpan
 	err := c.post(ctx, spans)
 	if failing := err != nil; c.failing.Swap(failing) != failing {
 		if failing {
-			c.log.Warn("traces are not taken and are dropped", "error", err)
+			c.log.Warn("the collector does not accept traces, so they are dropped", "error", err)
 		} else {
-			c.log.Info("traces are taken again")
+			c.log.Info("the collector accepts traces again")
 		}
 	}
 	return nil // no error, because post's error was logged

@@ -128,7 +128,7 @@ func (s *Handler) frame(v *Visit) Frame {
 	ctx := v.Request.Context()
 	var err error
 	if f.Person.Email, err = s.Commands.Address(ctx, v.Session.Customer); err != nil {
-		s.Log.Warn("a page without its reader's address", "requestId", v.requestID, "error", err)
+		s.Log.Warn("a page is shown without its reader's e-mail address, which could not be read", "requestId", v.requestID, "error", err)
 	}
 	list, err := s.Projections.Memberships(ctx, v.Session.Customer)
 	if err != nil {
@@ -141,7 +141,7 @@ func (s *Handler) frame(v *Visit) Frame {
 		}
 		f.Person.Approves = true
 		if f.Person.Reviews, err = s.Projections.CountOpenReviews(ctx, m.OrgID, MostReviews); err != nil {
-			s.Log.Warn("a page without the number of reviews", "requestId", v.requestID, "error", err)
+			s.Log.Warn("a page is shown without the number of reviews, which could not be read", "requestId", v.requestID, "error", err)
 		}
 	}
 	f.Person.MoreReviews = f.Person.Reviews == MostReviews

@@ -111,7 +111,7 @@ func NewHandler(c Config) (*Handler, error) {
 	for _, p := range c.Pages {
 		_, isRight := organizations.Grants[p.Access.Right]
 		if p.Access != Open && p.Access != SignedIn && (p.Access.Kind != credential.Member || !isRight) {
-			return nil, fmt.Errorf("%s %s: a page is open, or for who is signed in, or for members with a right", p.Method, p.Path)
+			return nil, fmt.Errorf("%s %s: a page must be public, for signed-in customers, or for members with a permission", p.Method, p.Path)
 		}
 		if p.Method == http.MethodGet {
 			s.places.Path(p.Path)

@@ -99,7 +99,7 @@ func (p *Templates) page(name string) (*template.Template, error) {
 	}
 	page, known := all[name]
 	if !known {
-		return nil, fmt.Errorf("there is no page %s", name)
+		return nil, fmt.Errorf("the page %s does not exist", name)
 	}
 	own, err := page.Clone()
 	if err != nil {

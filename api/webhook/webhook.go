@@ -73,7 +73,7 @@ func NewSender(private []netip.Prefix, clock func() time.Time) *Sender {
 }
 
 // ErrPrivate is the error for an address that is neither public nor in an allowed network.
-var ErrPrivate = errors.New("the address is private: operators allow networks with WEBHOOK_NETWORKS")
+var ErrPrivate = errors.New("the address is in a private network: the operator can allow networks with WEBHOOK_NETWORKS")
 
 // never lists networks that look public but contain no receiver.
 var never = []netip.Prefix{
@@ -137,7 +137,7 @@ type Message struct {
 func (s *Sender) Send(ctx context.Context, url string, m Message) (Answer, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(m.Body))
 	if err != nil {
-		return Answer{}, errors.New("the address is no URL")
+		return Answer{}, errors.New("the address must be a URL")
 	}
 	now := s.clock()
 	request.Header = http.Header{
@@ -179,7 +179,7 @@ func reason(err error) error {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return errors.New("the connection was refused")
 	case strings.Contains(err.Error(), "x509:") || strings.Contains(err.Error(), "tls:"):
-		return errors.New("the certificate or TLS of the receiver is not good")
+		return errors.New("the TLS connection or certificate of the receiver is not valid")
 	}
 	return errors.New("the connection failed")
 }

@@ -110,7 +110,7 @@ func TestErrorsTellNoAddress(t *testing.T) {
 	defer encrypted.Close()
 	for url, want := range map[string]string{
 		closed.URL:                   "the connection was refused",
-		encrypted.URL:                "the certificate or TLS of the receiver is not good",
+		encrypted.URL:                "the TLS connection or certificate of the receiver is not valid",
 		"https://nowhere.invalid/S3": "the host has no address",
 	} {
 		_, err := NewSender(loopback, time.Now).Send(t.Context(), url, Message{ID: "0:1", Media: "application/json"})

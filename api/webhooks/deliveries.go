@@ -78,7 +78,7 @@ func (d *Deliveries) round(ctx context.Context) bool {
 	taken, err := d.projections.Take(ctx, op.DeliveryLease, d.busy(), free)
 	if err != nil {
 		if ctx.Err() == nil {
-			d.log.Warn("take messages to webhooks", "error", err)
+			d.log.Warn("reading the messages to webhooks failed", "error", err)
 		}
 		return false
 	}
@@ -153,7 +153,7 @@ func (d *Deliveries) one(ctx context.Context, m projections.Delivery) {
 		err = d.projections.Tried(ctx, m, result)
 	}
 	if err != nil {
-		d.log.Warn("write down an attempt at a webhook", "webhookId", m.WebhookID, "messageId", m.MessageID, "error", err)
+		d.log.Warn("recording an attempt to send to a webhook failed", "webhookId", m.WebhookID, "messageId", m.MessageID, "error", err)
 	}
 }
 
@@ -172,8 +172,8 @@ func (d *Deliveries) attempt(ctx context.Context, m projections.Delivery) (resul
 		signer, err = d.signer(ctx, m.Tenant)
 	}
 	if err != nil {
-		d.log.Warn("make a message to a webhook", "webhookId", m.WebhookID, "messageId", m.MessageID, "error", err)
-		return later(m, webhook.Answer{}, errors.New("the message could not be made")), false
+		d.log.Warn("building a message to a webhook failed", "webhookId", m.WebhookID, "messageId", m.MessageID, "error", err)
+		return later(m, webhook.Answer{}, errors.New("the message could not be built")), false
 	}
 	answer, err := d.sender.Send(ctx, endpoint.URL, webhook.Message{ID: m.MessageID, Media: forms.CloudEventType, Body: body, Secrets: endpoint.Secrets, Signer: signer})
 	if err == nil {

@@ -22,7 +22,7 @@ type guardReports struct {
 
 var reportGuard = &op.Operation{
 	ID: "report_guard_log", Method: http.MethodPost, Path: guardPath,
-	Summary: "Report a part of the log of a coding agent's guard, signed by its machine. It must follow on the part before; the same part again is answered as it was.",
+	Summary: "Report a part of the log of a coding agent's guard, signed by its machine. It must continue the part before. A repeated part gets the same answer.",
 	Access:  credential.WithRight(organizations.RightDecide), Input: reflect.TypeFor[guardlog.Report](), Output: reflect.TypeFor[webhooks.GuardReport](),
 	Limit: op.LimitGuardLog, Errors: []int{400, 401, 403, 409, 413, 503},
 	Example: `{"publicKey":"iojj3XQJ8ZX9UtstPLpdcspnCb8dlBIb83SIAbQPb1w=","lines":[{"number":1,"at":"2026-11-22T10:00:00Z","agent":"claude","decision":"deny","level":"critical","command":"rm -rf /","before":"","hash":"cc6603ddc207987b52acb54c99b595329804d9976e96e29014e64549c15520d7"}],"signature":"TqJlucdb0CgXP9bbSm8A21cF5qdGYNeI/ZFOWQaXaF//zqvIQRQ6qZaTxRxssT3QOEOfN7b6CSFH+czKmRyfBg=="}`,
@@ -44,7 +44,7 @@ func (s *Webhooks) reportGuard(c *op.Call) (op.Reply, error) {
 
 var listGuard = &op.Operation{
 	ID: "list_guard_logs", Method: http.MethodGet, Path: guardPath,
-	Summary: "The newest report of each machine: how many calls its guard judged, and what was asked about or denied.",
+	Summary: "The newest report of each machine: how many calls its guard judged, and which of them it denied or asked a person about.",
 	Access:  credential.WithRight(organizations.RightExport), Output: reflect.TypeFor[guardReports](), Errors: []int{401, 403, 503},
 }
 

@@ -49,8 +49,8 @@ func (s *Webhooks) listWebhooks(c *op.Call) (op.Reply, error) {
 }
 
 type webhookOrder struct {
-	URL    string   `json:"url" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"https address that takes POST; it is stored sealed."`
-	Topics []string `json:"topics,omitempty" jsonschema:"minItems=1,maxItems=4,uniqueItems=true,enum=checkpoints,enum=decisions,enum=reviews,enum=violations" jsonschema_description:"decisions, reviews and violations by default."`
+	URL    string   `json:"url" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"https address that accepts POST. It is stored encrypted."`
+	Topics []string `json:"topics,omitempty" jsonschema:"minItems=1,maxItems=4,uniqueItems=true,enum=checkpoints,enum=decisions,enum=reviews,enum=violations" jsonschema_description:"Topics of the messages; decisions, reviews and violations by default."`
 	Name   string   `json:"name,omitempty" jsonschema:"minLength=1,maxLength=200"`
 }
 
@@ -60,7 +60,7 @@ func (webhookOrder) RefusesNull() {}
 
 var createWebhook = &op.Operation{
 	Creates: true, ID: "create_webhook", Method: http.MethodPost, Path: "/api/assurance/webhooks",
-	Summary: "Be told of decisions, violations, waiting reviews and checkpoints by CloudEvents, signed as Standard Webhooks. The secret is shown once. Needs a sign-in within 10 minutes.",
+	Summary: "Create a webhook that receives decisions, violations, waiting reviews and checkpoints as CloudEvents, signed as in Standard Webhooks. The secret is shown once. Needs a sign-in within 10 minutes.",
 	Access:  credential.WithRight(organizations.RightManage), Input: reflect.TypeFor[webhookOrder](), Output: reflect.TypeFor[webhooks.CreatedWebhook](),
 	Example: `{"url":"https://siem.example.com/countersign","topics":["reviews","violations"]}`,
 	Success: http.StatusCreated, Errors: []int{400, 401, 403, 409, 413, 503},
@@ -78,7 +78,7 @@ func (s *Webhooks) createWebhook(c *op.Call) (op.Reply, error) {
 
 var rotateWebhook = &op.Operation{
 	Creates: true, ID: "rotate_webhook", Method: http.MethodPost, Path: "/api/assurance/webhooks/{id}/rotate",
-	Summary: "Give a webhook a new secret, shown once; the old one signs, too, for 24 hours. Needs a sign-in within 10 minutes.",
+	Summary: "Give a webhook a new secret, which is shown once. For 24 hours the old secret also signs. Needs a sign-in within 10 minutes.",
 	Access:  credential.WithRight(organizations.RightManage), Output: reflect.TypeFor[webhooks.CreatedWebhook](),
 	Success: http.StatusCreated, Errors: []int{401, 403, 404, 409, 503},
 }
@@ -90,7 +90,7 @@ func (s *Webhooks) rotateWebhook(c *op.Call) (op.Reply, error) {
 
 var removeWebhook = &op.Operation{
 	ID: "remove_webhook", Method: http.MethodDelete, Path: "/api/assurance/webhooks/{id}",
-	Summary: "End a webhook; what waits for it is dropped. Needs a sign-in within 10 minutes.",
+	Summary: "Remove a webhook and drop its unsent messages. Needs a sign-in within 10 minutes.",
 	Access:  credential.WithRight(organizations.RightManage), Output: reflect.TypeFor[op.Ended](), Errors: []int{401, 403, 404, 503},
 }
 
@@ -105,7 +105,7 @@ type deliveryList struct {
 
 var listDeliveries = &op.Operation{
 	ID: "list_webhook_deliveries", Method: http.MethodGet, Path: "/api/assurance/webhooks/{id}/deliveries",
-	Summary: "The newest 100 messages to a webhook and what became of them; ?state=dead lists those that are given up.",
+	Summary: "The newest 100 messages to a webhook, with their state; ?state=dead lists the messages that were given up.",
 	Access:  credential.WithRight(organizations.RightMembers), Output: reflect.TypeFor[deliveryList](), Errors: []int{401, 403, 404, 503},
 }
 
@@ -115,7 +115,7 @@ func (s *Webhooks) listDeliveries(c *op.Call) (op.Reply, error) {
 }
 
 type sendAgainOrder struct {
-	MessageID string `json:"messageId,omitempty" jsonschema:"minLength=1,maxLength=64" jsonschema_description:"One message, sent or dead; without it every dead one."`
+	MessageID string `json:"messageId,omitempty" jsonschema:"minLength=1,maxLength=64" jsonschema_description:"Id of one message, sent or dead; by default all dead messages are sent again."`
 }
 
 // RefusesNull makes the parser refuse null for a member. Null would silently mean every message.
@@ -127,7 +127,7 @@ type sentAgain struct {
 
 var sendAgain = &op.Operation{
 	ID: "send_webhook_again", Method: http.MethodPost, Path: "/api/assurance/webhooks/{id}/deliveries",
-	Summary: "Send dead messages of a webhook again, or one message. Needs a sign-in within 10 minutes.",
+	Summary: "Send one message of a webhook again, or all dead messages. Needs a sign-in within 10 minutes.",
 	Access:  credential.WithRight(organizations.RightManage), Input: reflect.TypeFor[sendAgainOrder](), Output: reflect.TypeFor[sentAgain](),
 	Example: `{"messageId":"0:4711:decisions"}`, Errors: []int{400, 401, 403, 404, 413, 503},
 }

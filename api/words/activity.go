@@ -63,7 +63,7 @@ func Did(stored any) (a Activity, ok bool) {
 		}
 		return Activity{Did: "verified the export " + e.ExportID + ": it is not valid", Reason: e.Reason}, true
 	case events.PersonalOpened:
-		return Activity{Did: "opened personal data in " + e.Place}, true
+		return Activity{Did: "read personal data in " + e.Place}, true
 	}
 	return a, false
 }

@@ -31,11 +31,11 @@ const keyTokenLives = 2 * time.Minute
 // PEM.
 func newKeyTokens(id, secret, address string, clock func() time.Time) (authorizer, error) {
 	if id == "" || secret == "" {
-		return nil, errors.New("X402_FACILITATOR_KEY_ID, X402_FACILITATOR_SECRET: set both, or none")
+		return nil, errors.New("X402_FACILITATOR_KEY_ID, X402_FACILITATOR_SECRET: set both, or neither")
 	}
 	u, err := url.Parse(address)
 	if err != nil {
-		return nil, errors.New("X402_FACILITATOR_URL: want a URL")
+		return nil, errors.New("X402_FACILITATOR_URL must be a URL")
 	}
 	method, key, err := readKeySecret(secret)
 	if err != nil {
@@ -53,7 +53,7 @@ func newKeyTokens(id, secret, address string, clock func() time.Time) (authorize
 }
 
 func readKeySecret(secret string) (jwt.SigningMethod, crypto.Signer, error) {
-	bad := errors.New("X402_FACILITATOR_SECRET: want base64 of an Ed25519 key (64 bytes), or an EC key (P-256) in PEM")
+	bad := errors.New("X402_FACILITATOR_SECRET must be an Ed25519 key (64 bytes) in base64, or an EC key (P-256) in PEM")
 	if raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(secret)); err == nil {
 		if len(raw) != ed25519.PrivateKeySize {
 			return nil, nil, bad

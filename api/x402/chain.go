@@ -42,7 +42,7 @@ var errOtherChain = errors.New("the node belongs to another chain than X402_NETW
 func newChain(address, network string, confirmations int) (*chain, error) {
 	id, ok := chainID(network)
 	if !ok {
-		return nil, errors.New("X402_NETWORK: want a network such as eip155:8453")
+		return nil, errors.New("X402_NETWORK must be a network such as eip155:8453")
 	}
 	c, err := newClient(address)
 	if err != nil {
@@ -81,7 +81,7 @@ func (q *quantity) UnmarshalJSON(text []byte) error {
 	digits, prefixed := strings.CutPrefix(digits, "0x")
 	n, err := strconv.ParseUint(digits, 16, 63)
 	if err != nil || !prefixed {
-		return errors.New("not a quantity")
+		return errors.New("not a quantity of JSON-RPC")
 	}
 	*q = quantity(n)
 	return nil
@@ -106,16 +106,16 @@ func (c *chain) ask(ctx context.Context, into any, method string, params ...any)
 	}
 	switch err := json.Unmarshal(said.text, &answer); {
 	case err != nil || said.status != 200 && answer.Error == nil:
-		return fmt.Errorf("%s: status %d without a result", method, said.status)
+		return fmt.Errorf("%s: the answer with status %d has no result", method, said.status)
 	case answer.Error != nil:
 		return fmt.Errorf("%s: error %d", method, answer.Error.Code)
 	case answer.Result == nil:
-		return fmt.Errorf("%s: no result", method)
+		return fmt.Errorf("%s: the answer has no result", method)
 	case answer.Result.Kind() == 'n':
 		return nil
 	}
 	if err := json.Unmarshal(answer.Result, into); err != nil {
-		return fmt.Errorf("%s: a result of another form", method)
+		return fmt.Errorf("%s: the result does not have the documented form", method)
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func (c *chain) hasCode(ctx context.Context, address string) (bool, error) {
 	}
 	digits, prefixed := strings.CutPrefix(code, "0x")
 	if !prefixed {
-		return false, errors.New("eth_getCode: a result of another form")
+		return false, errors.New("eth_getCode: the result does not have the documented form")
 	}
 	return digits != "", nil
 }
@@ -249,7 +249,7 @@ func (c *chain) expired(ctx context.Context, p payments.Payment, head block, err
 		return payments.Settlement{}, false, err
 	}
 	if state != (Hash{}).String() {
-		return payments.Settlement{}, false, errors.New("the token says that the authorization is used, and the node does not show where")
+		return payments.Settlement{}, false, errors.New("the token contract reports the authorization as used, but the node returns no transaction that used it")
 	}
 	return payments.Settlement{State: payments.Refused, Reason: ReasonExpiredUnused, Evidence: "chain"}, true, nil
 }
@@ -317,7 +317,7 @@ func (c *chain) judge(ctx context.Context, p payments.Payment, end event) (payme
 		return payments.Settlement{}, err
 	}
 	if receipt == nil || receipt.Status != 1 || receipt.Block != end.Block || !goodTransaction(end.Transaction) {
-		return payments.Settlement{}, errors.New("the node contradicts itself about the transaction")
+		return payments.Settlement{}, errors.New("two answers of the node about the transaction contradict each other")
 	}
 	used := false
 	for _, e := range receipt.Logs {
@@ -332,7 +332,7 @@ func (c *chain) judge(ctx context.Context, p payments.Payment, end event) (payme
 		}
 	}
 	if !used {
-		return payments.Settlement{}, errors.New("the node contradicts itself about the events of the transaction")
+		return payments.Settlement{}, errors.New("two answers of the node about the events of the transaction contradict each other")
 	}
 	return elsewhere, nil
 }

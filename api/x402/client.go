@@ -36,12 +36,12 @@ func bearer(token string) authorizer {
 func newClient(address string) (client, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
-		return client{}, errors.New("want a URL")
+		return client{}, errors.New("must be a URL")
 	}
 	ip, err := netip.ParseAddr(u.Hostname())
 	local := u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
 	if u.Scheme != "https" && (u.Scheme != "http" || !local) {
-		return client{}, errors.New("want https, or http on this machine")
+		return client{}, errors.New("must use https, or http on this machine")
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxConnsPerHost, transport.MaxIdleConnsPerHost = 2*maxInFlight, maxInFlight
@@ -75,7 +75,7 @@ var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.Allo
 // members returns the members of the answer's object that have these names. It returns an error if
 // one of them is duplicate, because its value is ambiguous.
 func (a answer) members(names ...string) (map[string]jsontext.Value, error) {
-	errForm := fmt.Errorf("status %d without an answer that can be read", a.status)
+	errForm := fmt.Errorf("the answer with status %d could not be read", a.status)
 	d := jsontext.NewDecoder(bytes.NewReader(a.text), lenient)
 	if begin, err := d.ReadToken(); err != nil || begin.Kind() != '{' {
 		return nil, errForm
@@ -155,7 +155,7 @@ func (c client) call(ctx context.Context, path string, body []byte) (answer, err
 	case len(text) > maxAnswer:
 		return answer{}, errors.New("the answer is larger than 1 MiB")
 	case !jsontext.Value(text).IsValid(lenient):
-		return answer{}, fmt.Errorf("status %d without JSON", response.StatusCode)
+		return answer{}, fmt.Errorf("the answer with status %d is not JSON", response.StatusCode)
 	}
 	return answer{response.StatusCode, response.Header, text}, nil
 }

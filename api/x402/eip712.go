@@ -72,11 +72,11 @@ func ParseAddress(text string) (Address, error) {
 	a, ok := parseAddress(text)
 	switch digits := strings.TrimPrefix(text, "0x"); {
 	case !ok:
-		return Address{}, errors.New("want an address: 0x and 40 hex digits")
+		return Address{}, errors.New("the address must be 0x and 40 hex digits")
 	case a == Address{}:
-		return Address{}, errors.New("the zero address belongs to nobody")
+		return Address{}, errors.New("the zero address is not allowed, because it belongs to nobody")
 	case digits != strings.ToLower(digits) && digits != strings.ToUpper(digits) && text != a.String():
-		return Address{}, errors.New("the checksum of the address is wrong: a letter has the wrong case, or the address a typing error")
+		return Address{}, errors.New("the checksum of the address is wrong: check the address, including upper and lower case")
 	}
 	return a, nil
 }

@@ -60,7 +60,7 @@ func NewFacilitator(c FacilitatorConfig) (*Facilitator, error) {
 	}
 	var err error
 	if strings.Contains(c.URL, "?") {
-		return nil, errors.New("X402_FACILITATOR_URL: want a URL to which /verify can be appended")
+		return nil, errors.New("X402_FACILITATOR_URL must be a URL to which /verify can be appended")
 	}
 	if f.client, err = newClient(strings.TrimRight(c.URL, "/")); err != nil {
 		return nil, fmt.Errorf("X402_FACILITATOR_URL: %w", err)
@@ -69,14 +69,14 @@ func NewFacilitator(c FacilitatorConfig) (*Facilitator, error) {
 	case c.KeyID == "" && c.Secret == "":
 		f.client.authorize = bearer(c.Bearer)
 	case c.Bearer != "":
-		return nil, errors.New("X402_FACILITATOR_BEARER, X402_FACILITATOR_KEY_ID: set one of the two")
+		return nil, errors.New("X402_FACILITATOR_BEARER, X402_FACILITATOR_KEY_ID: set only one of them")
 	default:
 		if f.client.authorize, err = newKeyTokens(c.KeyID, c.Secret, c.URL, time.Now); err != nil {
 			return nil, err
 		}
 	}
 	if c.Confirmations < 0 || c.Confirmations > maxConfirmations {
-		return nil, fmt.Errorf("X402_CONFIRMATIONS: want 1 to %d", maxConfirmations)
+		return nil, fmt.Errorf("X402_CONFIRMATIONS must be from 1 to %d", maxConfirmations)
 	}
 	if c.RPCURL == "" {
 		return f, nil
@@ -131,7 +131,7 @@ func (f *Facilitator) Start(ctx context.Context) error {
 			return fmt.Errorf("X402_RPC_URL: %w", err)
 		}
 		if err != nil {
-			f.log.Warn("the chain does not answer; lost settlements stay unknown until it does", "error", err)
+			f.log.Warn("the node of the chain does not answer; payments without an answer of the facilitator stay unknown until it does", "error", err)
 		}
 	}
 	f.recheck(ctx)
@@ -162,8 +162,8 @@ func (f *Facilitator) recheck(ctx context.Context) {
 	supported, kinds, err := f.supported(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			f.state("it does not say what it supports")
-			f.log.Warn("the payment facilitator does not say what it supports", "error", err)
+			f.state("it does not answer /supported")
+			f.log.Warn("the payment facilitator does not answer /supported", "error", err)
 		}
 		return
 	}
@@ -203,7 +203,7 @@ func (f *Facilitator) supported(ctx context.Context) (ours bool, kinds string, e
 		} `json:"kinds"`
 	}
 	if err := json.Unmarshal(said.text, &list, lenient); err != nil || !said.ok() || list.Kinds == nil {
-		return false, "", fmt.Errorf("status %d without a list of kinds", said.status)
+		return false, "", fmt.Errorf("the answer with status %d has no list of kinds", said.status)
 	}
 	var others []string
 	for _, k := range list.Kinds {
@@ -243,11 +243,11 @@ func (f *Facilitator) Verify(ctx context.Context, p payments.Payment) error {
 	case clear && valid && said.ok():
 		return nil
 	case clear && !valid && said.refuses():
-		f.log.Info("the facilitator refuses a payment", append(explained(read), "payment", p.ID, "status", said.status, "reason", textOf(read["invalidReason"]))...)
+		f.log.Info("the facilitator refused a payment", append(explained(read), "payment", p.ID, "status", said.status, "reason", textOf(read["invalidReason"]))...)
 		return refuse(passOn(textOf(read["invalidReason"]), ReasonVerifyError))
 	}
-	f.log.Warn("the facilitator gives no verdict", append(explained(read), "payment", p.ID, "status", said.status)...)
-	return fmt.Errorf("ask the facilitator: status %d without a verdict", said.status)
+	f.log.Warn("the facilitator returned no verdict about a payment", append(explained(read), "payment", p.ID, "status", said.status)...)
+	return fmt.Errorf("ask the facilitator: the answer with status %d has no verdict", said.status)
 }
 
 // maySign refuses a payment that is not signed by the payer's own key, if the chain reports that
@@ -359,7 +359,7 @@ func (f *Facilitator) prove(ctx context.Context, p payments.Payment) (payments.S
 	defer cancel()
 	s, proven, err := f.chain.prove(ctx, p)
 	if err != nil && ctx.Err() == nil {
-		f.log.Warn("the chain is no evidence for a payment", "payment", p.ID, "error", err)
+		f.log.Warn("the chain does not prove a payment", "payment", p.ID, "error", err)
 	}
 	return s, proven
 }
@@ -375,12 +375,12 @@ func (f *Facilitator) settle(ctx context.Context, p payments.Payment, attempt in
 	defer func() { <-f.slots }()
 	said, err := f.client.call(ctx, "/settle", f.request(p))
 	if err != nil {
-		f.log.Warn("the facilitator did not say how a payment ended", "payment", p.ID, "attempt", attempt, "error", err)
+		f.log.Warn("the facilitator did not return the result of a payment", "payment", p.ID, "attempt", attempt, "error", err)
 		return unknown(ReasonSettleError)
 	}
 	read, err := said.members("success", "errorReason", "transaction", "network", "payer", "errorMessage", "correlationId")
 	if err != nil {
-		f.log.Warn("the facilitator did not say how a payment ended", "payment", p.ID, "attempt", attempt, "error", err)
+		f.log.Warn("the facilitator did not return the result of a payment", "payment", p.ID, "attempt", attempt, "error", err)
 		return unknown(ReasonSettleError)
 	}
 	s := outcome(said, read, p, attempt)
@@ -402,7 +402,7 @@ func (f *Facilitator) extensions(said answer) string {
 		return ""
 	}
 	if bytes.Contains(text, []byte("reject")) {
-		f.log.Warn("the facilitator rejects an extension of a payment", "extensions", shorten(longHex.ReplaceAllString(string(text), "0x…")))
+		f.log.Warn("the facilitator rejected an extension of a payment", "extensions", shorten(longHex.ReplaceAllString(string(text), "0x…")))
 	}
 	return header
 }

@@ -354,7 +354,7 @@ func TestTheChainSaysWhetherAContractMayHaveSigned(t *testing.T) {
 func TestAFacilitatorThatDoesNotSupportUsIsReported(t *testing.T) {
 	m := newMarket(t, nil)
 	m.server.Next("supported", x402test.Fault{Kind: x402test.NotSupported}, x402test.Fault{Kind: x402test.NotSupported}, x402test.Fault{Kind: x402test.HTML})
-	for _, want := range []string{"it does not support eip155:84532", "it does not support eip155:84532", "it does not say what it supports", ""} {
+	for _, want := range []string{"it does not support eip155:84532", "it does not support eip155:84532", "it does not answer /supported", ""} {
 		if err := m.facilitator.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -79,7 +79,7 @@ func NewTerms(s Settings) (Terms, error) {
 	t := Terms{Network: s.Network, AssetName: s.AssetName, AssetVersion: s.AssetVersion, MaxTimeoutSeconds: s.MaxTimeoutSeconds}
 	var ok bool
 	if t.chainID, ok = chainID(s.Network); !ok {
-		return Terms{}, errors.New("X402_NETWORK: want a network such as eip155:8453")
+		return Terms{}, errors.New("X402_NETWORK must be a network such as eip155:8453")
 	}
 	if s.Dev && !slices.Contains(testNetworks, s.Network) {
 		return Terms{}, fmt.Errorf("X402_NETWORK: X402_MODE=dev moves no money, so it needs a test network: %s", strings.Join(testNetworks, ", "))
@@ -96,7 +96,7 @@ func NewTerms(s Settings) (Terms, error) {
 		t.MaxTimeoutSeconds = defaultTimeout
 	}
 	if t.MaxTimeoutSeconds < minTimeout || t.MaxTimeoutSeconds > maxTimeout {
-		return Terms{}, fmt.Errorf("X402_MAX_TIMEOUT_SECONDS: want %d to %d", minTimeout, maxTimeout)
+		return Terms{}, fmt.Errorf("X402_MAX_TIMEOUT_SECONDS must be from %d to %d", minTimeout, maxTimeout)
 	}
 	return t, nil
 }
@@ -118,11 +118,11 @@ func (t *Terms) setAsset(s Settings) error {
 	t.AssetName, t.AssetVersion = cmp.Or(s.AssetName, known.name), cmp.Or(s.AssetVersion, known.version)
 	switch {
 	case t.AssetName == "":
-		return errors.New("X402_ASSET_NAME: want the EIP-712 name of the asset")
+		return errors.New("X402_ASSET_NAME must be the EIP-712 name of the asset")
 	case t.AssetVersion == "":
-		return errors.New("X402_ASSET_VERSION: want the EIP-712 version of the asset")
+		return errors.New("X402_ASSET_VERSION must be the EIP-712 version of the asset")
 	case known.name != "" && (t.AssetName != known.name || t.AssetVersion != known.version):
-		return fmt.Errorf("X402_ASSET_NAME, X402_ASSET_VERSION: this asset calls itself %q, version %q", known.name, known.version)
+		return fmt.Errorf("X402_ASSET_NAME and X402_ASSET_VERSION must be %q and %q for this asset", known.name, known.version)
 	}
 	return nil
 }

@@ -122,8 +122,8 @@ type PaymentRequired struct {
 // member.
 type FreeKey struct {
 	Issue  string `json:"issue" jsonschema:"format=uri" jsonschema_description:"POST {\"email\"} there; no payment, no account."`
-	Header string `json:"header" jsonschema_description:"In which the key is sent."`
-	Credit string `json:"credit,omitempty" jsonschema_description:"Who has free calls in addition."`
+	Header string `json:"header" jsonschema_description:"Header that sends the key."`
+	Credit string `json:"credit,omitempty" jsonschema_description:"Who gets free calls in addition."`
 }
 
 // WithError returns the challenge with this error.

@@ -213,7 +213,7 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request) {
 		reply(w, map[string]string{"session": id})
 		return
 	}
-	http.Error(w, "there is no such case", http.StatusNotFound)
+	http.Error(w, "the case does not exist", http.StatusNotFound)
 }
 
 // play answers a client's request with the next answer of its case.
@@ -226,7 +226,7 @@ func (s *Server) play(w http.ResponseWriter, r *http.Request, id, rest string) {
 	}
 	e, ok := s.next(id, line, r, body)
 	if !ok {
-		http.Error(w, `{"error":"the case has no such request here"}`, http.StatusTeapot)
+		http.Error(w, `{"error":"the case does not expect this request at this point"}`, http.StatusTeapot)
 		return
 	}
 	if e.Fault == "silence" {
@@ -298,7 +298,7 @@ func (s *Server) next(id, line string, r *http.Request, body []byte) (Exchange, 
 		return Exchange{}, false
 	}
 	if len(played.exchange) == 0 || played.exchange[0].Request != line {
-		played.problem("an unexpected request: %s", line)
+		played.problem("the request was not expected: %s", line)
 		return Exchange{}, false
 	}
 	e := played.exchange[0]
@@ -318,7 +318,7 @@ func (p *session) look(e Exchange, line string, r *http.Request, body []byte) {
 	ours := strings.Contains(line, " /api/")
 	switch {
 	case line == "POST /api/agent-services/action-safety/quick" && (key == "" || r.Header.Get("X-API-Key") == ""):
-		p.problem("%s has no Idempotency-Key or no X-API-Key", line)
+		p.problem("%s lacks Idempotency-Key or X-API-Key", line)
 	case strings.Contains(line, " /api/assurance/") && r.Header.Get("Authorization") != "Bearer svco_test":
 		p.problem("%s has no token", line)
 	case !ours && r.Header.Get("Authorization") != "":
@@ -331,7 +331,7 @@ func (p *session) look(e Exchange, line string, r *http.Request, body []byte) {
 	same := line + "\n" + key + "\n" + signature + "\n" + string(body)
 	unsigned := line + "\n\n\n" // a seller is first asked without a payment
 	if strings.HasPrefix(p.before, line+"\n") && p.before != same && (ours || !strings.HasPrefix(p.before, unsigned)) {
-		p.problem("%s was sent again with another body, key or payment", line)
+		p.problem("%s was repeated with another body, key or payment", line)
 	}
 	if p.before = same; p.do == "approved" || line[:3] == "GET" && ours {
 		p.before = "" // the case repeats the decision on purpose
@@ -382,7 +382,7 @@ func (s *Server) end(w http.ResponseWriter, r *http.Request, id string) {
 	defer s.mu.Unlock()
 	p := s.running[id]
 	if p == nil {
-		http.Error(w, "there is no such session", http.StatusNotFound)
+		http.Error(w, "the session does not exist", http.StatusNotFound)
 		return
 	}
 	delete(s.running, id)
@@ -396,13 +396,13 @@ func (p *session) judge(got Outcome) {
 		p.problem("the function ran %d times, and must run %d times", got.Ran, must.Ran)
 	}
 	if got.Ran > 0 && !got.Unchanged {
-		p.problem("the function was given something else than what was decided about")
+		p.problem("the argument of the function differs from the decided intent")
 	}
 	if got.Error != must.Error {
 		p.problem("the error is %q (%s), and must be %q", got.Error, got.Message, must.Error)
 	}
 	if !strings.Contains(got.Message, must.Says) {
-		p.problem("the message is %q, and must say %q", got.Message, must.Says)
+		p.problem("the message is %q, and must contain %q", got.Message, must.Says)
 	}
 	if must.Status != 0 && got.Status != must.Status {
 		p.problem("the status of the error is %d, and must be %d", got.Status, must.Status)
@@ -411,7 +411,7 @@ func (p *session) judge(got Outcome) {
 		p.problem("upgradeUrl is %q, and must be %q", got.UpgradeURL, must.UpgradeURL)
 	}
 	if must.Result != got.Result {
-		p.problem("the error carries the result: %t, and must: %t", got.Result, must.Result)
+		p.problem("the error contains the result: %t, expected: %t", got.Result, must.Result)
 	}
 	if must.Waits != nil && fmt.Sprint(got.Waits) != fmt.Sprint(must.Waits) {
 		p.problem("the client waits %v, and must wait %v", got.Waits, must.Waits)
@@ -420,6 +420,6 @@ func (p *session) judge(got Outcome) {
 		if e.Fault == "silence" || e.Fault == "stall" || e.Fault == "trickle" {
 			continue // on a busy machine, an attempt may time out before its request is sent
 		}
-		p.problem("this request never came: %s", e.Request)
+		p.problem("the client did not send this request: %s", e.Request)
 	}
 }

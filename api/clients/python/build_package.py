@@ -1,5 +1,5 @@
-"""Builds the package with the standard library alone (PEP 517), so that it can be installed
-from its folder on a machine that reaches no registry:
+"""Builds the package with only the standard library (PEP 517), so that it can be installed
+from its folder on a machine without access to a registry:
 
     pip install --no-index api/clients/python
 """
@@ -43,7 +43,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     wheel = "%s-%s-py3-none-any.whl" % (NAME, _field("version"))
     with zipfile.ZipFile(os.path.join(wheel_directory, wheel), "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in files.items():
-            archive.writestr(zipfile.ZipInfo(name, (2026, 1, 1, 0, 0, 0)), data)  # the same bytes each time
+            archive.writestr(zipfile.ZipInfo(name, (2026, 1, 1, 0, 0, 0)), data)  # a fixed date, so that every build gives the same bytes
     return wheel
 
 

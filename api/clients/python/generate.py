@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Makes countersign/types.py of the contract:
+"""Generates countersign/types.py from the contract:
 
     python3 generate.py ../contract.json > countersign/types.py
 
-A test fails if the committed file is stale.
+A test fails if the committed file differs from the result.
 """
 import json
 import sys

@@ -166,7 +166,7 @@ func (s *search) receipt(record jsontext.Value) (result, says string) {
 		} `json:"workflow"`
 	}
 	if err := json.Unmarshal(record, &r); err != nil {
-		return Unknown, "the receipt has another form than this program knows"
+		return Unknown, "the receipt has a format that this program does not support"
 	}
 	at := slices.IndexFunc(gate, func(service policy.Service) bool { return service.Label() == r.Service })
 	if at < 0 || r.Version != policy.Version {
@@ -174,14 +174,14 @@ func (s *search) receipt(record jsontext.Value) (result, says string) {
 	}
 	request, has := s.found[r.InputHash]
 	if !has {
-		return Unknown, "the request is not among the documents: add the request that was sent"
+		return Unknown, "the documents do not contain the request: add the request that was sent"
 	}
 	answer, err := gate[at].EvaluateCanonical(request)
 	switch _, rules := actionrisk.Ruleset(); {
 	case err == nil && answer.OutputHash == r.OutputHash:
 		return Same, "verdict recomputed from the recorded input: the same"
 	case r.Workflow.RulesetHash != rules:
-		return Unknown, "the verdict was made with another rule set than this program has"
+		return Unknown, "the verdict was made with a rule set that this program does not have"
 	}
 	return Different, "verdict recomputed from the recorded input: another one"
 }
@@ -190,7 +190,7 @@ func (s *search) receipt(record jsontext.Value) (result, says string) {
 func (s *search) decision(record jsontext.Value) (result, says string) {
 	recorded, err := assurance.ReadDecision(record)
 	if err != nil {
-		return Unknown, "the decision has another form than this program knows"
+		return Unknown, "the decision has a format that this program does not support"
 	}
 	active, says := s.policy("policy", recorded.Policy.PolicyHash)
 	if says != "" {
@@ -206,12 +206,12 @@ func (s *search) decision(record jsontext.Value) (result, says string) {
 	}
 	evaluation, known := assurance.Evaluate(recorded.EngineVersion, recorded.Protocol, active.Rules, asserted, recorded.Normalized)
 	if !known {
-		return Unknown, "the decision was made with another engine than this program has"
+		return Unknown, "the decision was made with an engine that this program does not have"
 	}
 	same, err := sameDecision(record, recorded, evaluation)
 	switch {
 	case err != nil:
-		return Unknown, "the decision has another form than this program knows"
+		return Unknown, "the decision has a format that this program does not support"
 	case same:
 		return Same, "verdict recomputed from the recorded input: the same"
 	}
@@ -227,7 +227,7 @@ func (s *search) policy(what, hash string) (p assurance.StoredPolicy, missing st
 			return p, ""
 		}
 	}
-	return p, "the " + what + " is not among the documents: add the policy whose SHA-256 is " + strings.ToValidUTF8(hash[:min(12, len(hash))], "") + "…"
+	return p, "the " + what + " is missing from the documents: add the policy whose SHA-256 is " + strings.ToValidUTF8(hash[:min(12, len(hash))], "") + "…"
 }
 
 // sameDecision compares verdict, findings and hashes with the record. The finding about the clock

@@ -1,4 +1,4 @@
-// Judges the actions of standard input, one a line, with the engine of a compiled package:
+// Prints the engine's verdict for each line of standard input, which is a JSON action. FOLDER is a compiled package:
 //
 //	node verdicts.mjs FOLDER
 import { createInterface } from "node:readline";

@@ -58,7 +58,7 @@ func (r *Room) keyPage(ctx context.Context, p organizations.Principal) (keyPage,
 // another one.
 func (r *Room) postToken(v *web.Visit) (web.View, error) {
 	if len(v.Form["scope"]) == 0 { // the API takes an empty list as the usual scopes; on the page it means that no box was ticked
-		return web.View{}, policy.Refuse("missing_field", "/scope", "tick what the token may do: at least one box")
+		return web.View{}, policy.Refuse("missing_field", "/scope", "tick at least one box for what the token may do")
 	}
 	issued, err := r.Commands.IssueToken(v.Request.Context(), v.Principal, organizations.TokenOrder{Name: strings.TrimSpace(v.Form.Get("name")), Scopes: v.Form["scope"], Rotates: v.Form.Get("rotates")})
 	if err != nil {

@@ -23,10 +23,10 @@ type memberPage struct {
 type roleShown struct{ Name, About string }
 
 var roles = []roleShown{
-	{organizations.RoleOwner, "everything, and other owners"},
-	{organizations.RoleAdmin, "members, tokens, reviews, policies"},
-	{organizations.RoleDeveloper, "decisions, drafts; sees their own"},
-	{organizations.RoleAuditor, "reads and exports everything"},
+	{organizations.RoleOwner, "can do everything, and manage other owners"},
+	{organizations.RoleAdmin, "manages members, tokens, reviews and policies"},
+	{organizations.RoleDeveloper, "requests decisions and writes drafts; sees only their own"},
+	{organizations.RoleAuditor, "reads and exports all records"},
 }
 
 func (r *Room) showMembers(v *web.Visit) (web.View, error) {
@@ -50,7 +50,7 @@ func (r *Room) postMember(v *web.Visit) (web.View, error) {
 	}
 	i := slices.IndexFunc(list, func(m organizations.MemberInfo) bool { return m.Email != "" && strings.EqualFold(m.Email, email) })
 	if i >= 0 && list[i].MemberID != v.Form.Get("memberId") {
-		return web.View{}, policy.Refuse(organizations.CodeConflict, "/email", "email is already a member's, as "+list[i].Role+": change the role in the member's row")
+		return web.View{}, policy.Refuse(organizations.CodeConflict, "/email", "email belongs to a member already, with the role "+list[i].Role+": change the role in the member's row")
 	}
 	role, done := v.Form.Get("role"), " was added as "
 	if i >= 0 {
@@ -62,7 +62,7 @@ func (r *Room) postMember(v *web.Visit) (web.View, error) {
 
 func (r *Room) postRemoveMember(v *web.Visit) (web.View, error) {
 	if v.Form.Get("sure") != "yes" {
-		return web.View{}, policy.Refuse("missing_field", "/sure", "tick the box: the member's tokens end, too")
+		return web.View{}, policy.Refuse("missing_field", "/sure", "tick the box to confirm that the member's tokens are revoked, too")
 	}
 	err := r.Commands.RemoveMember(v.Request.Context(), v.Principal, v.Form.Get("memberId"))
 	return web.View{Location: "/members", Done: "Member removed. The member's tokens are revoked."}, err

@@ -200,7 +200,7 @@ func (r *Room) newPolicy(v *web.Visit) (web.View, error) {
 		from := page.Active
 		if query.Has("from") {
 			if from = page.version(query.Get("from")); from == nil {
-				return web.View{}, policy.Refuse(ground.CodeNotFound, "/from", "from is no version of the policy")
+				return web.View{}, policy.Refuse(ground.CodeNotFound, "/from", "from must be the number of a version of the policy")
 			}
 		}
 		if query.Get("template") == "" {
@@ -381,7 +381,7 @@ func (r *Room) notActivated(v *web.Visit, reason string, refused error) (web.Vie
 
 func (r *Room) postFreeze(v *web.Visit) (web.View, error) {
 	if v.Form.Get("sure") != "yes" {
-		return web.View{}, policy.Refuse("missing_field", "/sure", "tick the box: a freeze stops every agent of the organization")
+		return web.View{}, policy.Refuse("missing_field", "/sure", "tick the box to confirm that the freeze stops all agents of the organization")
 	}
 	a, err := r.Commands.FreezePolicy(v.Request.Context(), v.Principal, strings.TrimSpace(v.Form.Get("reason")))
 	return web.View{Location: "/policies/" + strconv.Itoa(a.Version), Done: "Everything is stopped: no host may be paid, and no MCP server may be called."}, err

@@ -159,8 +159,8 @@ func (r *Room) spending(v *web.Visit, path, agent string) (data spending, err er
 	if agent == "" {
 		data.Bars = append(data.Bars, agentBars(data.Spending))
 	}
-	data.Bars = append(data.Bars, targetBars(data.Spending, filter, parts.Payees, bars{Title: "By payee", Head: "Payee", None: "No payment was asked for.", Money: data.Total.SpentUSD != "0"}),
-		targetBars(data.Spending, filter, parts.Tools, bars{Title: "By tool", Head: "Tool", None: "No tool call was asked for."}), ruleBars(data.Spending, filter, parts.Rules))
+	data.Bars = append(data.Bars, targetBars(data.Spending, filter, parts.Payees, bars{Title: "By payee", Head: "Payee", None: "No payments were requested.", Money: data.Total.SpentUSD != "0"}),
+		targetBars(data.Spending, filter, parts.Tools, bars{Title: "By tool", Head: "Tool", None: "No tool calls were requested."}), ruleBars(data.Spending, filter, parts.Rules))
 	if erased {
 		for _, table := range data.Bars {
 			for i := range table.Rows {
@@ -237,7 +237,7 @@ func charts(rows []dayRow) (dollars, decisions template.HTML, err error) {
 }
 
 func agentBars(s query.Spending) bars {
-	b := bars{Title: "By agent", Head: "Agent", None: "No agent asked for anything.", Money: s.Total.SpentUSD != "0"}
+	b := bars{Title: "By agent", Head: "Agent", None: "No agent requested a decision.", Money: s.Total.SpentUSD != "0"}
 	for _, a := range s.Agents {
 		row := barOf(a.Spent)
 		switch {
@@ -266,7 +266,7 @@ func targetBars(s query.Spending, f query.Filter, targets []projections.Spent, b
 }
 
 func ruleBars(s query.Spending, f query.Filter, rules []projections.Fired) bars {
-	b := bars{Title: "By rule", Head: "Rule", None: "No rule found anything."}
+	b := bars{Title: "By rule", Head: "Rule", None: "No rule had a finding."}
 	for _, rule := range rules {
 		f.Rule = rule.Rule
 		list := inPeriod(f, s.From, s.Until)

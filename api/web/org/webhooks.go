@@ -78,7 +78,7 @@ func (r *Room) showWebhooks(v *web.Visit) (web.View, error) {
 // postWebhook creates a webhook and redirects to the page that shows its secret once.
 func (r *Room) postWebhook(v *web.Visit) (web.View, error) {
 	if len(v.Form["topic"]) == 0 { // the API takes an empty list as the usual topics; on the page it means that no box was ticked
-		return web.View{}, policy.Refuse("missing_field", "/topic", "tick the topics of the webhook: at least one box")
+		return web.View{}, policy.Refuse("missing_field", "/topic", "tick at least one topic for the webhook")
 	}
 	created, err := r.Webhooks.CreateWebhook(v.Request.Context(), v.Principal, webhooks.WebhookOrder{
 		URL: strings.TrimSpace(v.Form.Get("url")), Topics: v.Form["topic"], Name: strings.TrimSpace(v.Form.Get("name"))})
@@ -145,13 +145,13 @@ func calledWebhook(w webhooks.WebhookInfo) string { return cmp.Or(w.Name, w.Orig
 
 func (r *Room) postSendAgain(v *web.Visit) (web.View, error) {
 	_, err := r.deliveries().SendAgain(v.Request.Context(), v.Principal, v.Vars["id"], v.Form.Get("messageId"))
-	return web.View{Location: "/webhooks/" + v.Vars["id"], Done: "The messages are sent again."}, err
+	return web.View{Location: "/webhooks/" + v.Vars["id"], Done: "The messages will be sent again."}, err
 }
 
 func (r *Room) postRemoveWebhook(v *web.Visit) (web.View, error) {
 	if v.Form.Get("sure") != "yes" {
-		return web.View{}, policy.Refuse("missing_field", "/sure", "tick the box: the messages that are not sent yet are dropped")
+		return web.View{}, policy.Refuse("missing_field", "/sure", "tick the box to confirm that unsent messages are dropped")
 	}
 	err := r.Webhooks.RemoveWebhook(v.Request.Context(), v.Principal, v.Vars["id"], "removed on its page")
-	return web.View{Location: "/webhooks", Done: "Webhook removed. Its messages that were not sent are dropped."}, err
+	return web.View{Location: "/webhooks", Done: "Webhook removed. Its unsent messages are dropped."}, err
 }

@@ -76,7 +76,7 @@ func (r *Room) postHome(v *web.Visit) (web.View, error) {
 	}
 	page := r.home(command, v.Form.Get("environment"))
 	if err := r.Checks.MayTry(v.Request); err != nil {
-		page.Problem = "Too many commands were tried from this address. Wait a minute, or use a free key."
+		page.Problem = "Too many commands were tried from this network address. Wait a minute, or use a free key."
 		shows, _ := v.Explain(web.View{Template: "home.html", Data: page}, err)
 		return shows, nil
 	}

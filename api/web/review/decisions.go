@@ -225,10 +225,10 @@ func (r *Room) bundleDecisions(v *web.Visit) (web.View, error) {
 	}
 	chosen, ok := f.Bundle()
 	if !ok {
-		return web.View{}, policy.Refuse("mutually_exclusive", "", "a signed bundle is chosen by decision, protocol, agent, run and period: take the other filters out, or export them as CSV or JSON lines")
+		return web.View{}, policy.Refuse("mutually_exclusive", "", "a signed bundle supports only the filters decision, protocol, agent, run and period: remove the other filters, or export as CSV or JSON lines")
 	}
 	place, err := r.Export(v.Request.Context(), v.Principal, chosen)
-	return web.View{Location: place, Done: "The signed bundle is made."}, err
+	return web.View{Location: place, Done: "The signed bundle is ready."}, err
 }
 
 // exportDecisions sends the filtered decisions as a file in CSV or JSON lines.
@@ -246,7 +246,7 @@ func (r *Room) exportDecisions(v *web.Visit) (web.View, error) {
 		}
 		items = append(items, page.Items...)
 		if len(items) > exportedDecisions {
-			return web.View{}, policy.Refuse("too_large", "", "the filter chooses more than "+strconv.Itoa(exportedDecisions)+" decisions; choose a shorter period")
+			return web.View{}, policy.Refuse("too_large", "", "the filter matches more than "+strconv.Itoa(exportedDecisions)+" decisions: choose a shorter period")
 		}
 		if page.NextCursor == nil {
 			break

@@ -48,7 +48,7 @@ func (r *Room) listReviews(v *web.Visit) (web.View, error) {
 	var after int64
 	if text := asked.Get("after"); text != "" {
 		if after, err = strconv.ParseInt(text, 10, 64); err != nil || after < 1 {
-			return web.View{}, policy.Refuse("invalid_format", "/after", "after must be the number of an event, as the link to the next page has it")
+			return web.View{}, policy.Refuse("invalid_format", "/after", "after must be the number of an event from the link to the next page")
 		}
 	}
 	list := reviewList{Filter: f, Filtered: len(f.Query()) > 0, Chosen: chosenBy(f, "/reviews"), Rules: assuranceRules(), MayDecide: p.May(organizations.RightApprove) == nil,
@@ -226,11 +226,11 @@ func (d decisionView) Ready() []string { return readyReasons }
 // that phones add around the reason.
 func readVerdict(form url.Values) (assurance.ApprovalInput, error) {
 	if form.Get("verdict") == "" {
-		return assurance.ApprovalInput{}, policy.Refuse("missing_field", "/verdict", "verdict is not there: press the button that says it")
+		return assurance.ApprovalInput{}, policy.Refuse("missing_field", "/verdict", "verdict is missing: press Approve or Reject")
 	}
 	reason := strings.TrimSpace(strings.ReplaceAll(form.Get("reason"), "\r\n", "\n"))
 	if name := unseen(reason); name != "" {
-		return assurance.ApprovalInput{}, policy.Refuse("out_of_range", "/reason", "reason has a character that does not show ("+name+"): take it out")
+		return assurance.ApprovalInput{}, policy.Refuse("out_of_range", "/reason", "reason has an invisible character ("+name+"): remove it")
 	}
 	body, err := json.Marshal(map[string]string{"verdict": form.Get("verdict"), "reason": reason})
 	if err != nil {
@@ -340,7 +340,7 @@ func (r *Room) rejectReviews(v *web.Visit) (web.View, error) {
 		case rejected == 0:
 			return web.View{}, err
 		default:
-			first = cmp.Or(first, "the service could not record it")
+			first = cmp.Or(first, "the service could not record the verdict")
 		}
 	}
 	done := fmt.Sprintf("%d of %d decisions rejected.", rejected, len(chosen))

@@ -1,8 +1,9 @@
-"""Reads the whole history of an organization, checks every record, and says what is open.
+"""Reads the whole history of an organization, verifies every record, and counts the allowed
+decisions without a receipt.
 
     COUNTERSIGN_URL=... COUNTERSIGN_TOKEN=svco_... COUNTERSIGN_ORG=org_... COUNTERSIGN_KEYS=jwks.json python3 audit.py
 
-Exit code 1: a record is false, or a receipt says that the policy was violated.
+The exit code is 1 if a record is not valid, or if a receipt reports a violation of the policy.
 """
 import collections
 import json
@@ -38,7 +39,7 @@ for item in history():
     try:
         record = KEYS.verify(get("/api/assurance/%ss/%s" % (kind, name)), KINDS[kind]).record
         if record["orgId"] != os.environ["COUNTERSIGN_ORG"]:
-            raise CountersignError("not_verified", "it is of another organization")
+            raise CountersignError("not_verified", "it belongs to another organization")
     except CountersignError as error:
         false.append("%s: %s" % (name, error))
         continue

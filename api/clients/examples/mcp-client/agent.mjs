@@ -1,9 +1,9 @@
-// A client of MCP each of whose tool calls needs a decision of the organization:
+// An MCP client whose every tool call needs a decision under the organization's policy:
 //
 //	COUNTERSIGN_URL=... COUNTERSIGN_TOKEN=svco_... COUNTERSIGN_ORG=org_... COUNTERSIGN_KEYS=jwks.json \
 //	COUNTERSIGN_KEY=svck_... node agent.mjs TOOL ARGUMENTS
 //
-// The server is Countersign's own; any other would do.
+// It calls Countersign's own MCP server. Any other server works in the same way.
 import { readFileSync } from "node:fs";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";

@@ -1,10 +1,10 @@
-// An agent that buys by x402 what the organization's policy allows:
+// An agent that pays with x402 if the organization's policy allows the payment:
 //
 //	COUNTERSIGN_URL=... COUNTERSIGN_TOKEN=svco_... COUNTERSIGN_ORG=org_... COUNTERSIGN_KEYS=jwks.json \
 //	WALLET=0x... node agent.mjs URL BODY
 //
-// WALLET is a private key. The wallet is that of the official client of x402; it is given
-// the one offer that was decided about.
+// WALLET is a private key. The official x402 client signs the payment. It gets only the
+// decided offer.
 import { readFileSync } from "node:fs";
 import { x402Client } from "@x402/core/client";
 import { ExactEvmScheme } from "@x402/evm/exact/client";

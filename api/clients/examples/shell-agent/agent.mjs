@@ -1,9 +1,9 @@
-// An agent that runs shell commands, each only if the gate calls it low:
+// An agent that runs a shell command only if the gate's verdict is low risk:
 //
 //	COUNTERSIGN_URL=https://... COUNTERSIGN_KEY=svck_... node agent.mjs "git status" "rm -rf /"
 //
-// A model would propose the commands; here they are the arguments. What the model would
-// read is printed.
+// In a real agent a model proposes the commands; here they are the arguments. The program
+// prints the text that the model would read.
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { Countersign } from "countersign";

@@ -1,10 +1,11 @@
-"""Receives webhooks of an organization: checks who has sent them, and what they say.
+"""Receives webhooks of an organization, and verifies their sender and their content.
 
     WEBHOOK_SECRET=whsec_... COUNTERSIGN_URL=... COUNTERSIGN_TOKEN=svco_... COUNTERSIGN_KEYS=jwks.json python3 receiver.py
 
-It prints its address, and then a line for each decision. A message counts only if its
-signature (Standard Webhooks) is of the secret, and if it is not older than five minutes. It
-names the decision; the record is asked for, and counts only if a trusted key has signed it.
+It prints its address, and then a line for each decision. It accepts a message only if the
+secret made its signature (Standard Webhooks) and it is not older than five minutes. It then
+requests the record of the decision that the message names, and accepts the record only if a
+trusted key has signed it.
 """
 import base64
 import hashlib
@@ -21,7 +22,7 @@ from countersign import CountersignError, Keys
 SECRET = base64.b64decode(os.environ["WEBHOOK_SECRET"].split("_", 1)[1])
 with open(os.environ["COUNTERSIGN_KEYS"], encoding="utf-8") as file:
     KEYS = Keys(json.load(file))
-SEEN = set()  # a message is sent again until it is answered: a database would keep this
+SEEN = set()  # ids of messages, because a message can arrive twice; a real program keeps them in a database
 
 
 def is_genuine(headers, body):

@@ -5,10 +5,10 @@
     client = Countersign("https://countersign.example", api_key="svck_...")
     client.gate({"command": "git status"}).run(lambda action: subprocess.run(action["command"], shell=True))
 
-gate asks about a command, decide about a payment or a tool call, pay pays by x402. None of
-them returns a boolean: the function runs only through the verdict or the decision, with
-what was asked about. An error of that function is passed on; every other error is a
-CountersignError.
+gate requests a verdict on a command, decide a decision on a payment or a tool call, and pay
+pays with x402. None of them returns a boolean: the verdict or the decision calls the function
+with the judged action. An error of that function is raised unchanged; every other error is
+a CountersignError.
 """
 from ._record import Keys
 from .client import Countersign

@@ -1,18 +1,18 @@
 """Verification of Ed25519 signatures (RFC 8032). The standard library has none.
 
-ledger/bundle/verify.py has the same code in its one file. A test of ledger/seal compares
-both with that of Go.
+ledger/bundle/verify.py contains the same code. A test of ledger/seal compares both with
+the implementation of Go.
 """
 import hashlib
 
 P = 2**255 - 19
 L = 2**252 + 27742317777372353535851937790883648493
 D = -121665 * pow(121666, P - 2, P) % P
-ROOT = pow(2, (P - 1) // 4, P)  # of -1
+ROOT = pow(2, (P - 1) // 4, P)  # square root of -1
 
 
 def _add(a, b):
-    """The sum of two points in extended coordinates."""
+    """Returns the sum of two points in extended coordinates."""
     e, f = (a[1] - a[0]) * (b[1] - b[0]) % P, (a[1] + a[0]) * (b[1] + b[0]) % P
     c, d = 2 * a[3] * b[3] * D % P, 2 * a[2] * b[2] % P
     e, f, g, h = f - e, d - c, d + c, f + e
@@ -30,7 +30,7 @@ def _times(n, point):
 
 
 def _point(data):
-    """The point of 32 bytes, None if they are none."""
+    """Decodes a point from 32 bytes; returns None if they are not a valid point."""
     y = int.from_bytes(data, "little")
     sign, y = y >> 255, y & (2**255 - 1)
     if y >= P:
@@ -50,7 +50,7 @@ _BASE = _point((4 * pow(5, P - 2, P) % P).to_bytes(32, "little"))
 
 
 def verify(key, message, signature):
-    """Whether a signature is that of a key over a message."""
+    """Reports whether a signature over a message is valid for a public key."""
     if len(key) != 32 or len(signature) != 64:
         return False
     a, r, s = _point(key), _point(signature[:32]), int.from_bytes(signature[32:], "little")

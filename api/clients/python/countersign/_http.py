@@ -1,4 +1,4 @@
-"""Requests that are sent again while the other side says "later"."""
+"""HTTP requests with a limited number of retries."""
 import email.utils
 import http.client
 import re
@@ -11,27 +11,27 @@ import urllib.request
 from .errors import CountersignError, not_verified
 
 ATTEMPTS = 4
-PATIENCE = 30.0  # of all waits for one request, in seconds
+PATIENCE = 30.0  # limit of all waits for one request together, in seconds
 FIRST_WAIT = 0.5
-MAX_ANSWER = 8 << 20  # the largest answer that is read, in bytes
+MAX_ANSWER = 8 << 20  # size of the largest accepted answer, in bytes
 
 
 class Reply:
-    """An answer whose body was read to its end."""
+    """An answer with its complete body."""
 
     def __init__(self, status, headers, data):
         self.status, self.headers, self.data = status, headers, data
 
 
 class Request:
-    """What a request is made of."""
+    """A request."""
 
     def __init__(self, method, url, headers=None, data=None):
         self.method, self.url, self.headers, self.data = method, url, headers or {}, data
 
 
 def _opener():
-    """An opener that follows no redirect, and for which every status is an answer."""
+    """Returns an opener that does not follow redirects and does not raise for any status."""
     opener = urllib.request.OpenerDirector()
     for handler in (urllib.request.ProxyHandler, urllib.request.HTTPHandler, urllib.request.HTTPSHandler, urllib.request.UnknownHandler):
         opener.add_handler(handler())
@@ -39,7 +39,7 @@ def _opener():
 
 
 class Clock:
-    """Time, in seconds since 1970."""
+    """The platform's clock, in seconds since 1970."""
 
     now = staticmethod(time.time)
     sleep = staticmethod(time.sleep)
@@ -50,7 +50,7 @@ class Http:
         self.timeout, self.opener, self.clock = timeout, opener or _opener(), clock or Clock()
 
     def once(self, request):
-        """Sends a request once. A missing answer, and a part of one, is an error. A redirect is an answer."""
+        """Sends a request once. It raises if there is no complete answer. It does not follow redirects: a redirect is an answer."""
         outgoing = urllib.request.Request(request.url, request.data, request.headers, method=request.method)
         end = time.monotonic() + self.timeout
         data = bytearray()
@@ -69,12 +69,12 @@ class Http:
                     raise http.client.IncompleteRead(bytes(data))
                 return Reply(answer.status, answer.headers, bytes(data))
         except (OSError, http.client.HTTPException) as error:
-            raise CountersignError("unavailable", host_of(request.url) + " gave no answer, or only a part of one") from error
+            raise CountersignError("unavailable", host_of(request.url) + " sent no complete answer") from error
 
     def patiently(self, request, later):
-        """Sends a request until there is an answer that does not say "later": at most four
-        times, and with at most 30 seconds of waiting. The request is the same each time, so
-        its idempotency key or payment is."""
+        """Sends a request until later returns false for the answer. It tries at most four
+        times and waits at most 30 seconds in total. All attempts send the same idempotency
+        key or payment."""
         waited = 0.0
         for attempt in range(1, ATTEMPTS + 1):
             wait = FIRST_WAIT * 2 ** (attempt - 1)
@@ -82,11 +82,11 @@ class Http:
                 reply = self.once(request)
                 if not later(reply):
                     return reply
-                failure = CountersignError("unavailable", "%s answered %d without a usable body" % (host_of(request.url), reply.status), status=reply.status)
+                failure = CountersignError("unavailable", "%s answered %d with an unusable body" % (host_of(request.url), reply.status), status=reply.status)
                 asked = self._asked(reply.headers.get("Retry-After"))
                 wait = wait if asked is None else asked
                 if waited + wait > PATIENCE:  # check: patience
-                    raise CountersignError("unavailable", "%s asks to wait %d seconds" % (host_of(request.url), wait), status=reply.status)
+                    raise CountersignError("unavailable", "%s asked for a wait of %d seconds, which is too long" % (host_of(request.url), wait), status=reply.status)
             except CountersignError as error:
                 if error.status is not None:
                     raise
@@ -97,7 +97,7 @@ class Http:
             self.clock.sleep(wait)
 
     def _asked(self, header):
-        """The seconds that a Retry-After asks for, None if it cannot be read."""
+        """Returns the wait of a Retry-After header in seconds; None if the header is not valid."""
         if re.fullmatch(r"[0-9]{1,9}", header or "", re.ASCII):
             return float(header)
         try:
@@ -107,8 +107,8 @@ class Http:
 
 
 def shown(text):
-    """Makes a text of another side safe to show: control characters become spaces, and at
-    most 500 characters are kept."""
+    """Makes a text of a server safe to show: control characters become spaces, and only the
+    first 500 characters are kept."""
     if not isinstance(text, str):
         return ""
     return "".join(" " if unicodedata.category(c)[0] == "C" else c for c in text)[:500]

@@ -1,4 +1,4 @@
-"""Canonical JSON (RFC 8785), in which an integer beyond 2^53-1 keeps its digits."""
+"""Canonical JSON (RFC 8785), except that an integer beyond 2^53-1 keeps its digits."""
 import hashlib
 import json
 import math
@@ -7,15 +7,15 @@ from .errors import misused
 
 
 def frozen(value, path):
-    """A deep copy. What is decided about is a copy, so that nothing that the program does
-    later changes what is executed. What has no JSON form is refused."""
+    """Returns a deep copy. Actions and intents are copied, so that later changes by the
+    program cannot change what is executed. A value that cannot be encoded as JSON raises."""
     if value is None or isinstance(value, (bool, int)):
         return value
     if isinstance(value, float) and math.isfinite(value):
         return value
     if isinstance(value, str):
         if any("\ud800" <= c <= "\udfff" for c in value):
-            raise misused(path + " must not have half of a surrogate pair")
+            raise misused(path + " must not contain an unpaired surrogate")
         return value
     if isinstance(value, (list, tuple)):
         return [frozen(item, "%s[%d]" % (path, i)) for i, item in enumerate(value)]
@@ -25,7 +25,7 @@ def frozen(value, path):
 
 
 def frozen_object(value, path):
-    """The copy of an object of a request, in which None is as good as absent."""
+    """Returns a copy of a dict without its None members, which mean the same as absent ones in a request."""
     copy = frozen(value, path)
     if not isinstance(copy, dict):
         raise misused(path + " must be a dict")
@@ -44,8 +44,8 @@ def canonical(value):
 
 
 def _number(value):
-    """A number as ECMAScript prints it: the shortest digits, with an exponent from 1e21 on
-    and below 1e-6."""
+    """Returns a number as ECMAScript prints it: with the fewest digits, and with an exponent
+    from 1e21 on and below 1e-6."""
     if value == 0:
         return "0"
     mantissa, _, exponent = repr(abs(value)).partition("e")
@@ -65,7 +65,7 @@ def _number(value):
 
 
 def sha256(data):
-    """SHA-256 of bytes or of a text, in hexadecimal digits."""
+    """Returns the SHA-256 of bytes or of a string in hexadecimal digits."""
     return hashlib.sha256(data.encode("utf-8") if isinstance(data, str) else data).hexdigest()
 
 
@@ -81,12 +81,12 @@ def _refuse(text):
 
 
 def parse(data):
-    """The JSON value of bytes. ValueError if they are no strict JSON."""
+    """Decodes strict JSON. It raises ValueError for other bytes."""
     return json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refuse)
 
 
 def parse_or_none(data):
-    """The JSON value of bytes, None if they are none."""
+    """Decodes strict JSON. It returns None for other bytes."""
     try:
         return parse(data)
     except (ValueError, RecursionError):

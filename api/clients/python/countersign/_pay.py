@@ -1,4 +1,4 @@
-"""Payments by x402: the offer that was decided about is the offer that is signed."""
+"""Payments with x402. A payment is sent only if the signed offer is the decided offer."""
 import base64
 import re
 
@@ -31,9 +31,9 @@ def pay(client, request, sign, approval, options):
         except CountersignError as error:
             raise _unconfirmed(str(error), error.status) from error
         if paid.status == 402:  # check: second-offer
-            raise _unconfirmed("it answered with 402 again; nothing else was signed", 402)
+            raise _unconfirmed("the seller answered with 402 again, and no second payment was signed", 402)
         if 300 <= paid.status < 400:  # check: redirect-after-payment
-            raise _unconfirmed("it redirects the paid request, which is not followed", paid.status)
+            raise _unconfirmed("the seller redirected the paid request, and the redirect was not followed", paid.status)
         decision.evidence.update(outcome="fulfilled" if paid.status < 400 else "failed", responseStatus=paid.status,
                                  responseBodyHash=sha256(paid.data), settlementId=_transaction(paid))
         return paid
@@ -42,33 +42,33 @@ def pay(client, request, sign, approval, options):
 
 
 def _unconfirmed(why, status):
-    """The error of everything that fails after the payment was sent."""
-    return CountersignError("payment_unconfirmed", "the payment was sent, and the seller may have taken it: %s. Find out before you pay again." % why, status=status)
+    """Returns the error of a failure after the payment was sent."""
+    return CountersignError("payment_unconfirmed", "the payment was sent, and the seller may have taken it: %s. Find out whether it was taken before you pay again." % why, status=status)
 
 
 def _chosen(reply, url):
-    """The first offer of a 402 that can be checked after it was signed: exact, on an EVM network."""
+    """Returns the first offer of a 402 answer whose signed payment can be checked: scheme exact on an EVM network."""
     required = _decoded(reply.headers.get("PAYMENT-REQUIRED"))
     offers = required.get("accepts") if isinstance(required, dict) else None
     for offer in offers if isinstance(offers, list) else []:
         if isinstance(offer, dict) and offer.get("scheme") == "exact" and re.fullmatch(r"eip155:[0-9]+", str(offer.get("network"))) \
                 and re.fullmatch(r"0|[1-9][0-9]*", str(offer.get("amount"))):
             return frozen_object(required, "offer"), frozen_object(offer, "offer")
-    raise CountersignError("refused", host_of(url) + " has to be paid, and makes no offer that can be checked (exact, on an EVM network)", status=402)
+    raise CountersignError("refused", host_of(url) + " requires a payment, but none of its offers can be checked (scheme exact on an EVM network)", status=402)
 
 
 def _check_signed(payload, offer):
-    """Raises unless what was signed is the offer that was decided about."""
+    """Raises unless the signed payment matches the decided offer."""
     inner = payload.get("payload") if isinstance(payload, dict) else None
     authorization = inner.get("authorization") if isinstance(inner, dict) else None
     if not isinstance(authorization, dict):  # check: signed-readable
-        raise CountersignError("offer_changed", "what was signed cannot be read, and was not sent")
+        raise CountersignError("offer_changed", "the signed payment cannot be read and was not sent")
     if canonical(payload.get("accepted")) != canonical(offer):  # check: signed-offer
-        raise CountersignError("offer_changed", "another offer was signed than was decided about, and was not sent")
+        raise CountersignError("offer_changed", "the signed offer differs from the decided offer; the payment was not sent")
     if str(authorization.get("to")).lower() != str(offer.get("payTo")).lower():  # check: signed-recipient
-        raise CountersignError("offer_changed", "another recipient was signed than was decided about; the payment was not sent")
+        raise CountersignError("offer_changed", "the signed recipient differs from the decided recipient; the payment was not sent")
     if str(authorization.get("value")) != offer.get("amount"):  # check: signed-amount
-        raise CountersignError("offer_changed", "another amount was signed than was decided about; the payment was not sent")
+        raise CountersignError("offer_changed", "the signed amount differs from the decided amount; the payment was not sent")
 
 
 def _transaction(reply):
@@ -78,7 +78,7 @@ def _transaction(reply):
 
 
 def _decoded(header):
-    """The JSON value in a header, None if there is none."""
+    """Returns the JSON value that a header has in base64; None if it has none."""
     try:
         return parse_or_none(base64.b64decode(header or "", validate=True))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Signed records, checked by keys that the program brings: never by one from an answer."""
+"""Verifies signed records with keys from the program, never with a key from an answer."""
 import base64
 import binascii
 
@@ -8,17 +8,17 @@ from .errors import misused, not_verified
 
 
 class Verified:
-    """A signed record whose signature is good."""
+    """A record whose signature was verified, and its hash."""
 
     def __init__(self, record, record_hash):
         self.record, self.hash = record, record_hash
 
 
 class Keys:
-    """The keys of a JSON Web Key Set, as saved from /.well-known/jwks.json of the service."""
+    """The keys of a JSON Web Key Set, saved from /.well-known/jwks.json of the service."""
 
     def __init__(self, key_set):
-        self._keys = {}  # by id: the public key, and its entries, one for each partition of the ledger
+        self._keys = {}  # key id to public key and its entries, one for each partition of the ledger
         for entry in key_set.get("keys", []) if isinstance(key_set, dict) else []:
             try:
                 public = base64.urlsafe_b64decode(entry["x"] + "==")
@@ -30,26 +30,26 @@ class Keys:
             raise misused("keys must be a JSON Web Key Set, as saved from /.well-known/jwks.json of the service")
 
     def verify(self, envelope, kind):
-        """The record of an envelope. It is an error if it is of another type, or not signed
-        by a trusted key."""
+        """Returns the record of an envelope. It raises if the record has another type or no
+        valid signature of a trusted key."""
         record, integrity = envelope.get("record"), envelope.get("integrity")
         if not isinstance(record, dict) or not isinstance(integrity, dict):  # check: envelope
             raise not_verified("it is not a signed record")
         if [integrity.get(name) for name in ("canonicalization", "hashAlgorithm", "signatureAlgorithm")] != ["svc-stable-json-v1", "sha256", "Ed25519"]:  # check: algorithms
-            raise not_verified("it was signed in another way")
+            raise not_verified("it names another signature or hash algorithm")
         body = canonical(record).encode("utf-8")
         if sha256(body) != integrity.get("recordHash"):  # check: record-hash
-            raise not_verified("it has another hash than it names")
+            raise not_verified("its hash differs from its recordHash")
         public, entries = self._keys.get(str(integrity.get("keyId")), (None, []))
         if public is None or any(entry.get("svc_purpose") != "record" for entry in entries):  # check: key-purpose
-            raise not_verified("no trusted key for records has signed it")
+            raise not_verified("it was not signed by a trusted key for records")
         if not _valid_at(entries, envelope.get("ledger")):  # check: key-position
             raise not_verified("its key was not valid at its position in the ledger")
-        # The signature must be over the type that the caller expects. The type that the
-        # envelope names is not read.
+        # The signature must cover the type that the caller expects. The type in the envelope
+        # is ignored.
         signed = b"DSSEv1 %d %s %d %s" % (len(kind), kind.encode(), len(body), body)
         if not _ed25519.verify(public, signed, _decoded(integrity.get("signature"))):  # check: signature
-            raise not_verified("its signature is not that of its key over a record of this type")
+            raise not_verified("its signature does not verify for its key and a record of this type")
         return Verified(record, sha256(body))
 
 
@@ -61,7 +61,7 @@ def _decoded(text):
 
 
 def _valid_at(entries, place):
-    """Whether a key was one at a place of the ledger: it is activated and retired at positions."""
+    """Reports whether a key was valid at a position in the ledger. Keys are activated and retired at positions."""
     if not isinstance(place, dict) or not _is_int(place.get("position")):
         return False
     position = place["position"]

@@ -8,14 +8,14 @@ _POLL = 3.0
 
 
 class Decision:
-    """A signed decision about one intent. The only way to act on it is execute, which calls
-    a function with the intent that was decided about, once, if the decision holds, and
-    reports the outcome.
+    """A signed decision on one intent. The only way to act on it is execute, which calls a
+    function once with the decided intent if the decision is still in effect, and sends a
+    receipt of the outcome.
 
     record    a copy of the signed record
-    evidence  what the receipt says in addition to the outcome; the function of execute may fill it:
-              settlementId, evidenceHashes, responseStatus, responseBodyHash, outcome
-    receipt   the signed receipt, once there is one
+    evidence  members of the receipt in addition to the outcome, which the function of execute
+              can set: settlementId, evidenceHashes, responseStatus, responseBodyHash, outcome
+    receipt   the signed receipt; None before it is recorded
     """
 
     def __init__(self, client, intent, verified):
@@ -27,8 +27,8 @@ class Decision:
         raise TypeError("a decision is neither true nor false: use execute")
 
     def approved(self, timeout=900.0):
-        """Waits until a person has approved, if the decision needs that. Raises if the person
-        rejects, and after the time-out in seconds. Returns the decision."""
+        """Waits until a person has approved, if the decision needs an approval. It raises if
+        the person rejects, or after the time-out in seconds. It returns the decision."""
         if self._verified.record.get("decision") == "allow":
             return self
         self._not_denied()
@@ -37,22 +37,22 @@ class Decision:
         said = self._client._approval(self.id)
         while said is None:
             if clock.now() + _POLL > end:  # check: approval-timeout
-                raise self._needs_approval(", and none has answered in time")
+                raise self._needs_approval(", and no person has answered in time")
             clock.sleep(_POLL)
             said = self._client._approval(self.id)
         if said.record.get("decisionRecordHash") != self._verified.hash:  # check: approval-decision
             raise not_verified("the approval is for another decision")
         if said.record.get("verdict") != "approved":  # check: approval-verdict
-            raise CountersignError("rejected", "nothing was run: a person rejected it: " + shown(said.record.get("reason")))
+            raise CountersignError("rejected", "nothing was run: a person rejected the decision: " + shown(said.record.get("reason")))
         self._approval = said
         return self
 
     def execute(self, fn):
-        """Calls a function with the intent that was decided about, returns what it returns,
-        and sends the receipt, also if the function raises. It raises without calling it
-        unless the decision is an allow or was approved, is still valid, was not executed
-        before, and was not ended by a policy since. If the receipt cannot be recorded, the
-        error has what the function returned as result, or what it raised as __cause__."""
+        """Calls a function with the decided intent, returns its result, and sends the receipt,
+        even if the function raises. It raises without calling the function unless the
+        decision is an allow or was approved, is still valid, was not executed before, and
+        was not ended by a policy. If the receipt cannot be recorded, the error has the
+        function's result as result, or its exception as __cause__."""
         self._permitted()
         if not self._client._use(self.id):  # check: used
             raise CountersignError("used", "nothing was run: the decision was executed before")
@@ -74,20 +74,20 @@ class Decision:
         try:
             self._report(outcome)
         except CountersignError as error:
-            raise CountersignError("receipt_missing", "it was run, and its receipt was not recorded: %s" % error, result=result) from (failure or error)
+            raise CountersignError("receipt_missing", "the function ran, but its receipt was not recorded: %s" % error, result=result) from (failure or error)
 
     def _not_denied(self):
         if self._verified.record.get("decision") != "deny":
             return
-        raise CountersignError("stopped", "Countersign stopped this and nothing was run: the organization's policy denies it: %s. Do not try to reach the same in another way; ask a person if it is needed." % self._because("deny"))
+        raise CountersignError("stopped", "Countersign stopped this and nothing was run: the organization's policy denies it: %s. Do not try to do the same in another way; ask a person if it is needed." % self._because("deny"))
 
     def _needs_approval(self, why):
-        """The error of a decision that no person has approved. It names the decision, so that
-        a person can find it, and the rules that require the approval."""
+        """Returns the error of a decision that no person has approved. The text names the
+        decision, so that a person can find it, and the rules that require the approval."""
         return CountersignError("needs_approval", "nothing was run: a person has to approve decision %s%s: %s" % (self.id, why, self._because("needs_review")))
 
     def _because(self, effect):
-        """The findings that had this effect on the decision."""
+        """Lists the findings with this effect on the decision."""
         return ", ".join("%s (%s)" % (shown(f.get("ruleId")), shown(f.get("message"))) for f in self._verified.record.get("findings", []) if f.get("effect") == effect)
 
     def _permitted(self):
@@ -100,12 +100,12 @@ class Decision:
             raise CountersignError("expired", "nothing was run: the decision is no longer valid")
 
     def _holds(self):
-        """Raises unless the service says that no policy has ended the decision since."""
+        """Raises unless the service confirms that the decision is still in effect."""
         standing = self._client._standing(self.id)
         if standing.get("decisionId") != self.id or standing.get("decisionRecordHash") != self._verified.hash:  # check: standing-decision
-            raise not_verified("the service was asked whether the decision holds, and answered about another one")
+            raise not_verified("the service answered the question about this decision with another decision")
         if standing.get("holds") is not True:  # check: standing
-            raise CountersignError("ended", "nothing was run: the decision no longer holds: " + shown(standing.get("reason")))
+            raise CountersignError("ended", "nothing was run: the decision is no longer in effect: " + shown(standing.get("reason")))
 
     def _report(self, outcome):
         record = self._verified.record
@@ -118,12 +118,12 @@ class Decision:
         if said.get("decisionRecordHash") != self._verified.hash:  # check: receipt-decision
             raise not_verified("the receipt is for another decision")
         if said.get("outcome") != receipt["outcome"]:  # check: receipt-outcome
-            raise not_verified("the receipt says another outcome")
+            raise not_verified("the receipt has another outcome")
         self.receipt = said
 
 
 def _seconds(stamp):
-    """The seconds since 1970 of a time of a record; before all times if it is none."""
+    """Converts a time of a record to seconds since 1970. A malformed time gives -inf, so it has always passed."""
     try:
         return datetime.datetime.strptime(stamp, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=datetime.timezone.utc).timestamp()
     except (TypeError, ValueError):

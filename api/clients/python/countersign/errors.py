@@ -1,30 +1,30 @@
-"""The one error of this package."""
+"""The error that this package raises."""
 
 
 class CountersignError(Exception):
-    """Says why nothing ran, with two exceptions: with receipt_missing the function ran, and
-    with payment_unconfirmed the payment was sent.
+    """The reason why nothing ran. There are two exceptions: with receipt_missing the function
+    ran, and with payment_unconfirmed the payment was sent.
 
-    The text can be given to a model. ``code`` is one of:
+    The text can be shown to a model. ``code`` is one of:
 
-    misused             the client, or a call of it, was made wrongly
-    stopped             the verdict or the decision says no
-    needs_approval      a person has to approve first, and has not done so in time
-    rejected            a person has rejected it
+    misused             an option or argument is wrong
+    stopped             the verdict or the decision does not permit the action
+    needs_approval      a person must approve first, and has not done so in time
+    rejected            a person has rejected the decision
     expired             the decision or its approval is no longer valid
     used                the decision was executed before
-    ended               the service says that the decision no longer holds: a policy has ended
-                        it, or it was executed in another process
-    unavailable         no usable answer came in time
-    refused             the other side refuses the request (a status of 4xx, a redirect)
-    payment_required    the call has to be paid
+    ended               the service reports that the decision is no longer in effect: a policy
+                        has ended it, or it was executed in another process
+    unavailable         no usable answer arrived in time
+    refused             the server refused the request (a status of 4xx, or a redirect)
+    payment_required    the call needs a payment
     quota_exhausted     the free calls of the month are used up: see upgrade_url
-    not_verified        an answer or a signed record is not what it must be
-    offer_changed       something else was signed than what was decided about; no payment
+    not_verified        an answer or a signed record failed a check
+    offer_changed       the signer signed something other than the decided offer; no payment
                         was sent
-    payment_unconfirmed pay: the payment was sent, and no answer says that the seller took it
-    receipt_missing     it ran, and no receipt of it was recorded: see result, and __cause__
-                        for what the function raised
+    payment_unconfirmed pay sent the payment, and no answer confirms it
+    receipt_missing     the function ran, but its receipt was not recorded: see result, and
+                        __cause__ for the exception of the function
     """
 
     def __init__(self, code, message, status=None, upgrade_url=None, result=None):

@@ -2,22 +2,21 @@ from ._json import frozen
 
 
 class Verdict:
-    """What the gate says of one action. The only way to the action is through the verdict:
-    run and require raise unless it may run."""
+    """The gate's verdict on one action. run and require raise unless the action may run."""
 
     def __init__(self, action, risk, rule_ids, stopped):
         self._action, self._stopped = action, stopped
         self.risk, self.rule_ids = risk, rule_ids
 
     def require(self):
-        """The action that was judged. Raises if it may not run."""
+        """Returns a copy of the judged action. It raises if the action may not run."""
         if self._stopped is not None:
             raise self._stopped
         return frozen(self._action, "action")
 
     def run(self, fn):
-        """Calls a function with the action that was judged, and returns what it returns.
-        Raises, without calling it, if it may not run."""
+        """Calls a function with the judged action and returns its result. It raises without
+        calling the function if the action may not run."""
         return fn(self.require())
 
     def __bool__(self):

@@ -1,5 +1,5 @@
-"""Plays ../../conformance/cases.json. COUNTERSIGN_PLAY is the address of a running server
-of the cases; without it one is started from source."""
+"""Runs the cases of ../../conformance/cases.json. COUNTERSIGN_PLAY is the address of a running
+server of the cases; without it the test starts one from source."""
 import concurrent.futures
 import copy
 import datetime
@@ -44,7 +44,7 @@ class Own(Exception):
 
 
 def spoil(value):
-    """Changes everything in an argument, after it was given away."""
+    """Changes all values in an argument after the call."""
     for name in value if isinstance(value, dict) else range(len(value)):
         if isinstance(value[name], (dict, list)):
             spoil(value[name])
@@ -66,7 +66,7 @@ class Run:
     def fn(self, what):
         self.seen["ran"] += 1
         self.seen["unchanged"] = self.seen["unchanged"] and what == self.original
-        spoil(what)  # what the function does with its argument changes nothing either
+        spoil(what)  # a change by the function must have no effect either
         if self.case.get("fn") == "throws":
             raise Own("the function's own")
         return "the result"
@@ -155,7 +155,7 @@ class Conformance(unittest.TestCase):
         file = self.post("/file")
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             runs = [(case["name"], pool.submit(self.problems, file, case)) for case in file["cases"]]
-            if os.environ.get("COUNTERSIGN_BAIL"):  # one is enough for a mutant
+            if os.environ.get("COUNTERSIGN_BAIL"):  # one failure is enough to detect a mutant
                 for run in concurrent.futures.as_completed(run for _, run in runs):
                     if run.exception() or run.result():
                         os._exit(1)

@@ -1,5 +1,5 @@
-"""The client with a service that runs, as .ci/clients/run starts it: a policy that allows
-the tool action_safety_quick_gate of the server countersign alone."""
+"""Tests the client with a running service, which .ci/clients/run starts. The policy allows
+only the tool action_safety_quick_gate of the server countersign."""
 import json
 import os
 import unittest

@@ -10,48 +10,48 @@ import { Verdict } from "./verdict.js";
 
 type Schemas = components["schemas"];
 
-/** An action for the gate: a command, and what is known of its surroundings. */
+/** An action for the gate: a command, and optional facts such as its folder and branch. */
 export type Action = Readonly<Schemas["ActionSafetyQuickGateRequest"]>;
-/** A payment (x402) or a tool call (MCP), exactly as it is to be executed. */
+/** A payment (x402) or a tool call (MCP), exactly as it will be executed. */
 export type Intent = Readonly<Schemas["IntentInput"]>;
-/** What the receipt of an execution says in addition to its outcome. */
+/** Members of the receipt of an execution, in addition to its outcome. */
 export type Evidence = Partial<Pick<Schemas["AssuranceBindReceiptRequest"], "settlementId" | "evidenceHashes" | "responseStatus" | "responseBodyHash">> & {
-  /** "failed" if the function returned and what it did failed. */
+  /** Set "failed" if the function returned but its action failed. */
   outcome?: "fulfilled" | "failed";
 };
 
 export interface Options {
   /** Address of the service: https, or http on this machine. */
   url: string;
-  /** For the gate: svck_... */
+  /** API key for the gate: svck_... */
   apiKey?: string;
-  /** For decisions: svco_..., with the scopes assurance:decide, assurance:receipt and assurance:read. */
+  /** Token for decisions: svco_..., with the scopes assurance:decide, assurance:receipt and assurance:read. */
   token?: string;
-  /** For decisions: the organization that must have made them. */
+  /** Id of the organization whose decisions are accepted. */
   orgId?: string;
-  /** For decisions: the keys that are trusted to sign them, as saved from /.well-known/jwks.json of the service. */
+  /** Keys that are trusted to sign decisions, saved from /.well-known/jwks.json of the service. */
   keys?: KeySet;
-  /** "run": actions of medium risk run, too. Default: they stop. */
+  /** "run" also runs actions of medium risk; "stop", the default, stops them. */
   medium?: "run" | "stop";
-  /** Judges actions in this process: see countersign/engine. */
+  /** Engine that judges actions in this process instead of the service: see countersign/engine. */
   engine?: { verdict(action: string): string };
-  /** Of one attempt, in milliseconds; default 10,000. */
+  /** Time limit of one attempt, in milliseconds; default 10,000. */
   timeout?: number;
-  /** How requests are sent; default: the fetch of the platform. */
+  /** Function that sends requests; default: fetch of the platform. */
   fetch?: typeof globalThis.fetch;
-  /** Time; default: that of the platform. */
+  /** Clock for waits and validity; default: the platform's clock. */
   clock?: Clock;
 }
 
 export interface DecideOptions {
-  /** Of the agent's run; default: one for the client. */
+  /** Id of the agent's run; default: one id for each client. */
   runId?: string;
   agentId?: string;
   purpose?: string;
   /**
-   * Names one intended purchase or call, such as the number of an order. A program that
-   * gives the same key and the same `runId` after a restart gets the same decision. Default:
-   * a new key, which stays the same over retries.
+   * Identifies one intended purchase or call, for example the number of an order. A program
+   * that sends the same key and the same `runId` after a restart gets the same decision.
+   * Default: a new key, which all retries of this call use.
    */
   idempotencyKey?: string;
 }
@@ -60,7 +60,7 @@ const receipts = "/api/assurance/receipts";
 const quick = "/api/agent-services/action-safety/quick";
 const risks = ["low", "medium", "high", "critical"];
 
-/** A client of the service. Every way it offers to an action goes through a verdict or a decision. */
+/** A client of the service. It runs an action only after a verdict or a decision permits it. */
 export class Countersign {
   readonly #options: Options;
   readonly #keys: Keys | undefined;
@@ -74,7 +74,7 @@ export class Countersign {
     const url = new URL(options.url);
     const onThisMachine = url.protocol === "http:" && ["localhost", "127.0.0.1", "[::1]"].includes(url.hostname);
     if (url.protocol !== "https:" && !onThisMachine) { // check: https
-      throw new CountersignError("misused", "url must begin with https, or name this machine");
+      throw new CountersignError("misused", "url must use https, or http on this machine");
     }
     this.#options = { ...options, url: options.url.replace(/\/+$/, "") };
     this.#keys = options.keys && new Keys(options.keys);
@@ -82,20 +82,20 @@ export class Countersign {
       options.clock ?? { now: Date.now, sleep: (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds)) });
   }
 
-  /** Asks the gate about an action. It is copied: later changes of the argument change nothing. */
+  /** Requests the gate's verdict on an action. It copies the action, so later changes to the argument have no effect. */
   async gate(action: Action): Promise<Verdict> {
     const judged = frozenObject(action, "action") as JsonObject & Action;
     const answer = await this.#judge(judged);
     if (answer.service !== "action-safety-quick-gate" || answer.status !== "scored") { // check: verdict
-      throw notVerified("it is not a verdict");
+      throw notVerified("the answer is not a verdict");
     }
     const { failClosedOnUnmatched: _, ...bound } = judged;
     if (answer.actionHash !== sha256("svc-action-v1\n" + canonical(bound as JsonObject))) { // check: action
-      throw notVerified("it is about another action");
+      throw notVerified("it belongs to another action");
     }
     const risk = answer.risk as string;
     if (!risks.includes(risk) || typeof answer.requiresApproval !== "boolean") { // check: risk-known
-      throw notVerified("it has no risk that is known");
+      throw notVerified("it has an unknown risk");
     }
     const ruleIds = Array.isArray(answer.matchedRuleIds) ? answer.matchedRuleIds.map(shown) : [];
     let stopped = false;
@@ -116,21 +116,21 @@ export class Countersign {
     return body;
   }
 
-  /** The error of a verdict that stops, in words for a model: why, and the safer way. */
+  /** Returns the error of a verdict that stops an action. Its text tells a model the reason and the safer way. */
   async #stopped(risk: string, ruleIds: readonly string[]): Promise<CountersignError> {
     let why = `its risk is ${risk}${ruleIds.length > 0 ? ` (${ruleIds.join(", ")})` : ""}`;
     if (ruleIds[0] !== undefined && !this.#options.engine) {
-      try { // If the text of the rule cannot be read, the message is shorter.
+      try { // If the rule cannot be read, the message does not explain it.
         const rule = jsonOf(await this.http.once({ method: "GET", url: `${this.#options.url}/api/rules/${encodeURIComponent(ruleIds[0])}`, headers: {} }));
         if (isObject(rule) && rule.title !== undefined) why += `. ${shown(rule.title)}: ${shown(rule.why)}${rule.instead ? `. Instead: ${shown(rule.instead)}` : ""}`;
-      } catch { /* as above */ }
+      } catch { /* see above */ }
     }
-    return new CountersignError("stopped", `Countersign stopped this action and nothing was run: ${why}. Do not try to reach the same in another way; ask a person if it is needed.`);
+    return new CountersignError("stopped", `Countersign stopped this action and nothing was run: ${why}. Do not try to do the same in another way; ask a person if it is needed.`);
   }
 
   /**
-   * Asks for a signed decision about a payment or a tool call. The intent is copied:
-   * later changes of the argument change nothing.
+   * Requests a signed decision on a payment or a tool call. It copies the intent, so later
+   * changes to the argument have no effect.
    */
   async decide(intent: Intent, options: DecideOptions = {}): Promise<Decision> {
     const decided = frozenObject(intent, "intent") as JsonObject & Intent;
@@ -143,42 +143,42 @@ export class Countersign {
     const verified = keys.verify(body, "application/vnd.svc.decision.v1+json");
     const { record } = verified;
     if (record.orgId !== orgId) { // check: organization
-      throw notVerified("it is of another organization");
+      throw notVerified("it belongs to another organization");
     }
     if (record.idempotencyKeyHash !== sha256(idempotencyKey)) { // check: idempotency-key
-      throw notVerified("it answers another request");
+      throw notVerified("it belongs to another request");
     }
     const { toolArguments } = decided as JsonObject;
     const accepted = toolArguments === undefined ? decided : { ...decided, toolArguments: sha256(canonical(toolArguments)) };
     if (canonical(record.intent ?? null) !== canonical(accepted)) { // check: intent
-      throw notVerified("it is about another intent");
+      throw notVerified("it belongs to another intent");
     }
     if (record.assuranceActionHash !== actionHash(protocol, record.normalized)) { // check: action-hash
-      throw notVerified("its action hash is that of another action");
+      throw notVerified("its action hash belongs to another action");
     }
     return new Decision(this, decided, verified);
   }
 
   /**
-   * A fetch that pays by x402 what the organization's policy allows. The offer of the
-   * seller that was decided about is the offer that is signed.
+   * Fetches a URL and pays with x402 if the organization's policy allows the payment. The
+   * signer can sign only the offer of the seller that was decided.
    */
   pay(url: string | URL, signer: Signer, options: PayOptions = {}): Promise<Response> {
     return pay(this, String(url), signer, options);
   }
 
-  /** Whether a decision may still be acted on. @internal */
+  /** Returns the service's answer to the question whether a decision may still be acted on. @internal */
   async standing(id: string): Promise<JsonObject> {
     return (await this.#send("GET", `/api/assurance/decisions/${encodeURIComponent(id)}/standing`, [200], this.#bearer())).body;
   }
 
-  /** What a person said about a decision; undefined: nothing yet. @internal */
+  /** Returns the approval or rejection of a decision; undefined before a person has reviewed it. @internal */
   async approval(id: string): Promise<Verified | undefined> {
     const { status, body } = await this.#send("GET", `/api/assurance/decisions/${encodeURIComponent(id)}/approval`, [200, 404], this.#bearer());
     return status === 404 ? undefined : this.#forDecisions().keys.verify(body, "application/vnd.svc.approval.v1+json");
   }
 
-  /** Sends a receipt. @internal */
+  /** Sends a receipt and returns the signed record of it. @internal */
   async report(receipt: JsonObject): Promise<Verified> {
     const { body } = await this.#send("POST", receipts, [200, 201], this.#bearer(), receipt);
     return this.#forDecisions().keys.verify(body, "application/vnd.svc.assurance-receipt.v1+json");
@@ -196,7 +196,7 @@ export class Countersign {
     return { Authorization: `Bearer ${this.#options.token}` };
   }
 
-  /** Sends a request to the service. An answer whose status is not one of `good`, or which is no JSON object, is an error. */
+  /** Sends a request to the service. It throws for an answer whose status is not in `good`, or whose body is not a JSON object. */
   async #send(method: string, path: string, good: readonly number[], headers: Record<string, string>, value?: JsonObject): Promise<{ status: number; body: JsonObject }> {
     const reply = await this.http.patiently({
       method, url: this.#options.url + path, headers: value ? { ...headers, "Content-Type": "application/json" } : headers, body: value && canonical(value),
@@ -208,10 +208,10 @@ export class Countersign {
       throw new CountersignError("quota_exhausted", `the free calls of the month are used up: ${says}`, { status, upgradeUrl: shown(body.upgradeUrl) });
     }
     if (status === 402) { // check: payment-required
-      throw new CountersignError("payment_required", `the call has to be paid, or needs an API key: ${says}`, { status });
+      throw new CountersignError("payment_required", `the call needs a payment or an API key: ${says}`, { status });
     }
     if (!good.includes(status)) { // check: status
-      const nothing = path === receipts ? "" : ", and nothing was run"; // a receipt is sent after the function ran
+      const nothing = path === receipts ? "" : ", and nothing was run"; // receipts are sent after the function has run
       throw new CountersignError("refused", `${hostOf(this.#options.url)} refused the request${nothing}: ${says}`, { status });
     }
     return { status, body: asObject(body, "the answer of the service") };
@@ -232,7 +232,7 @@ function isQuota(body: unknown): body is JsonObject {
 
 const bound = ["method", "resourceUrl", "scheme", "network", "asset", "payTo", "amountUnits", "paymentIdentifier", "serverId", "serverUrl", "toolName", "toolArgumentsHash"];
 
-/** assuranceActionHash of an intent in normal form. */
+/** Computes the assuranceActionHash of an intent in normal form. */
 function actionHash(protocol: string, normalized: unknown): string | undefined {
   if (!isObject(normalized)) return undefined;
   const names = "amountUnits" in normalized ? bound : [...bound, "amountUsd"];

@@ -7,18 +7,18 @@ import type { Verified } from "./record.js";
 const poll = 3_000;
 
 /**
- * A signed decision about one intent. The only way to act on it is `execute`, which
- * calls a function with the intent that was decided about, once, if the decision holds,
- * and reports the outcome.
+ * A signed decision on one intent. The only way to act on it is `execute`, which calls a
+ * function once with the decided intent if the decision is still in effect, and sends a
+ * receipt of the outcome.
  */
 export class Decision {
   readonly #client: Countersign;
   readonly #intent: Intent;
   readonly #verified: Verified;
   #approval: Verified | undefined;
-  /** What the receipt says in addition to the outcome. The function of `execute` may fill it. */
+  /** Members of the receipt in addition to the outcome. The function of `execute` can set them. */
   readonly evidence: Evidence = {};
-  /** The signed receipt, once there is one. */
+  /** The signed receipt; undefined before it is recorded. */
   receipt: JsonObject | undefined;
 
   /** @internal */
@@ -38,8 +38,8 @@ export class Decision {
   }
 
   /**
-   * Waits until a person has approved, if the decision needs that. Throws if the person
-   * rejects, and after the time-out in milliseconds (default: 15 minutes).
+   * Waits until a person has approved, if the decision needs an approval. It throws if the
+   * person rejects, or after the time-out in milliseconds (default: 15 minutes).
    */
   async approved({ timeout = 900_000 }: { timeout?: number } = {}): Promise<this> {
     if (this.record.decision === "allow") return this;
@@ -49,7 +49,7 @@ export class Decision {
     let said = await this.#client.approval(this.id);
     while (said === undefined) {
       if (clock.now() + poll > end) { // check: approval-timeout
-        throw this.#needsApproval(", and none has answered in time");
+        throw this.#needsApproval(", and no person has answered in time");
       }
       await clock.sleep(poll);
       said = await this.#client.approval(this.id);
@@ -58,18 +58,18 @@ export class Decision {
       throw new CountersignError("not_verified", "the approval is for another decision");
     }
     if (said.record.verdict !== "approved") { // check: approval-verdict
-      throw new CountersignError("rejected", `nothing was run: a person rejected it: ${shown(said.record.reason)}`);
+      throw new CountersignError("rejected", `nothing was run: a person rejected the decision: ${shown(said.record.reason)}`);
     }
     this.#approval = said;
     return this;
   }
 
   /**
-   * Calls a function with the intent that was decided about, and sends the receipt, also
-   * if the function throws. It throws without calling it unless the decision is an allow
-   * or was approved, is still valid, was not executed before, and was not ended by a
-   * policy since. If the receipt cannot be recorded, the error carries what the function
-   * returned as `result`, or threw as `cause`.
+   * Calls a function with the decided intent and sends the receipt, even if the function
+   * throws. It throws without calling the function unless the decision is an allow or was
+   * approved, is still valid, was not executed before, and was not ended by a policy. If
+   * the receipt cannot be recorded, the error has the function's result as `result`, or its
+   * error as `cause`.
    */
   async execute<T>(fn: (intent: Intent) => T | Promise<T>): Promise<T> {
     this.#permitted();
@@ -96,7 +96,7 @@ export class Decision {
       await this.#report(failure ? "failed" : "fulfilled");
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
-      throw new CountersignError("receipt_missing", `it was run, and its receipt was not recorded: ${why}`, failure ?? { result });
+      throw new CountersignError("receipt_missing", `the function ran, but its receipt was not recorded: ${why}`, failure ?? { result });
     }
     if (failure) throw failure.cause;
     return result as T;
@@ -104,15 +104,15 @@ export class Decision {
 
   #notDenied(): void {
     if (this.record.decision !== "deny") return;
-    throw new CountersignError("stopped", `Countersign stopped this and nothing was run: the organization's policy denies it: ${this.#because("deny")}. Do not try to reach the same in another way; ask a person if it is needed.`);
+    throw new CountersignError("stopped", `Countersign stopped this and nothing was run: the organization's policy denies it: ${this.#because("deny")}. Do not try to do the same in another way; ask a person if it is needed.`);
   }
 
-  /** The error of a decision that no person has approved. It names the decision, so that a person can find it, and the rules that require the approval. */
+  /** Returns the error of a decision that no person has approved. The text names the decision, so that a person can find it, and the rules that require the approval. */
   #needsApproval(why: string): CountersignError {
     return new CountersignError("needs_approval", `nothing was run: a person has to approve decision ${this.id}${why}: ${this.#because("needs_review")}`);
   }
 
-  /** The findings that had this effect on the decision. */
+  /** Lists the findings with this effect on the decision. */
   #because(effect: string): string {
     const findings = Array.isArray(this.record.findings) ? this.record.findings : [];
     return findings.filter(isObject).filter((f) => f.effect === effect).map((f) => `${shown(f.ruleId)} (${shown(f.message)})`).join(", ");
@@ -131,14 +131,14 @@ export class Decision {
     }
   }
 
-  /** Throws unless the service says that no policy has ended the decision since. */
+  /** Throws unless the service confirms that the decision is still in effect. */
   async #holds(): Promise<void> {
     const standing = await this.#client.standing(this.id);
     if (standing.decisionId !== this.id || standing.decisionRecordHash !== this.#verified.hash) { // check: standing-decision
-      throw new CountersignError("not_verified", "the service was asked whether the decision holds, and answered about another one");
+      throw new CountersignError("not_verified", "the service answered the question about this decision with another decision");
     }
     if (standing.holds !== true) { // check: standing
-      throw new CountersignError("ended", `nothing was run: the decision no longer holds: ${shown(standing.reason)}`);
+      throw new CountersignError("ended", `nothing was run: the decision is no longer in effect: ${shown(standing.reason)}`);
     }
   }
 
@@ -153,7 +153,7 @@ export class Decision {
       throw new CountersignError("not_verified", "the receipt is for another decision");
     }
     if (record.outcome !== receipt.outcome) { // check: receipt-outcome
-      throw new CountersignError("not_verified", "the receipt says another outcome");
+      throw new CountersignError("not_verified", "the receipt has another outcome");
     }
     this.receipt = record;
   }

@@ -1,12 +1,12 @@
 /**
- * The gate in this process: the engine of the service as WebAssembly. Its verdicts are
- * those of the service, byte for byte; nothing is sent anywhere.
+ * The gate in this process: the engine of the service as WebAssembly. It returns the same
+ * verdicts as the service, byte for byte, and sends nothing over the network.
  */
 import { readFile } from "node:fs/promises";
 
 /** Judges actions: `new Countersign({ url, engine: await loadEngine() })`. */
 export interface Engine {
-  /** The gate's answer to a request, both as JSON texts. Throws an Error for a request that the gate refuses. */
+  /** Returns the gate's answer to a request. Both are JSON texts. It throws an Error for a request that the gate refuses. */
   verdict(action: string): string;
 }
 
@@ -17,13 +17,13 @@ interface Exports {
   judge(): bigint;
 }
 
-/** Loads the engine that is a part of this package, or the module in a file, or its bytes. */
+/** Loads the engine of this package, or the WebAssembly module in another file or in bytes. */
 export async function loadEngine(from: URL | Uint8Array<ArrayBuffer> = new URL("./engine.wasm", import.meta.url)): Promise<Engine> {
   const bytes = from instanceof Uint8Array ? from : await readFile(from);
   let exports: Exports;
   const view = () => new DataView(exports.memory.buffer);
-  // The engine is a pure function. What the runtime of Go asks of a system is answered with
-  // what it needs to start: no arguments, no files, no chance, and a time that only counts.
+  // The engine is a pure function. These functions give the Go runtime only what it needs to
+  // start: no arguments, no files, no random bytes, and a clock that counts its calls.
   let ticks = 0n;
   const system: Record<string, (...args: number[]) => number> = {
     args_sizes_get: (count = 0, size = 0) => (view().setUint32(count, 0, true), view().setUint32(size, 0, true), 0),
@@ -36,7 +36,7 @@ export async function loadEngine(from: URL | Uint8Array<ArrayBuffer> = new URL("
       return 0;
     },
     proc_exit(code) {
-      throw new Error(`the engine ended with ${code}`);
+      throw new Error(`the engine exited with code ${code}`);
     },
   };
   const answered = new Set(["args_get", "environ_get", "random_get", "sched_yield"]);
@@ -49,9 +49,9 @@ export async function loadEngine(from: URL | Uint8Array<ArrayBuffer> = new URL("
   return {
     verdict(action) {
       const request = new TextEncoder().encode(action);
-      const into = exports.take(request.length); // before memory.buffer is read, which take may replace
+      const into = exports.take(request.length); // call take first, because it may replace memory.buffer
       new Uint8Array(exports.memory.buffer, into, request.length).set(request);
-      const place = exports.judge(); // address and length of the answer, and whether it is a refusal
+      const place = exports.judge(); // bits: 32 for the address of the answer, 1 for a refusal, 31 for the length
       const address = Number(place >> 32n), length = Number(place & 0x7fffffffn), refused = (place & 0x80000000n) !== 0n;
       const answer = new TextDecoder().decode(new Uint8Array(exports.memory.buffer, address, length).slice());
       if (refused) throw new Error(answer);

@@ -1,45 +1,45 @@
-/** Why nothing ran, with two exceptions: with "receipt_missing" the function ran, and with "payment_unconfirmed" the payment was sent. */
+/** The reason why nothing ran. There are two exceptions: with "receipt_missing" the function ran, and with "payment_unconfirmed" the payment was sent. */
 export type Code =
-  /** The client, or a call of it, was made wrongly. */
+  /** An option or argument is wrong. */
   | "misused"
-  /** The verdict or the decision says no. */
+  /** The verdict or the decision does not permit the action. */
   | "stopped"
-  /** A person has to approve first, and has not done so in time. */
+  /** A person must approve first, and has not done so in time. */
   | "needs_approval"
-  /** A person has rejected it. */
+  /** A person has rejected the decision. */
   | "rejected"
   /** The decision or its approval is no longer valid. */
   | "expired"
   /** The decision was executed before. */
   | "used"
-  /** The service says that the decision no longer holds: a policy has ended it, or it was executed in another process. */
+  /** The service reports that the decision is no longer in effect: a policy has ended it, or it was executed in another process. */
   | "ended"
-  /** No usable answer came in time. */
+  /** No usable answer arrived in time. */
   | "unavailable"
-  /** The other side refuses the request (a status of 4xx, a redirect). */
+  /** The server refused the request (a status of 4xx, or a redirect). */
   | "refused"
-  /** The call has to be paid. */
+  /** The call needs a payment. */
   | "payment_required"
   /** The free calls of the month are used up: see `upgradeUrl`. */
   | "quota_exhausted"
-  /** An answer or a signed record is not what it must be. */
+  /** An answer or a signed record failed a check. */
   | "not_verified"
-  /** Something else was signed than what was decided about. No payment was sent. */
+  /** The signer signed something other than the decided offer. No payment was sent. */
   | "offer_changed"
-  /** `pay`: the payment was sent, and no answer says that the seller took it. The seller may have taken it. */
+  /** `pay` sent the payment, and no answer confirms it. The seller may have taken it. */
   | "payment_unconfirmed"
-  /** It ran, and no receipt of it was recorded: see `result` and `cause`. */
+  /** The function ran, but its receipt was not recorded: see `result` and `cause`. */
   | "receipt_missing";
 
-/** The one error of this package. Its message can be given to a model. */
+/** The error that this package throws. Its message can be shown to a model. */
 export class CountersignError extends Error {
   override readonly name = "CountersignError";
   readonly code: Code;
-  /** HTTP status of the answer, if one is the reason. */
+  /** HTTP status of the answer, if an answer is the reason. */
   declare readonly status?: number;
-  /** Where to get more calls. */
+  /** Address where more calls can be bought. */
   declare readonly upgradeUrl?: string;
-  /** What the function returned, if it ran and its receipt was not recorded. */
+  /** Result of the function, if it ran and its receipt was not recorded. */
   declare readonly result?: unknown;
 
   constructor(code: Code, message: string, more: { status?: number; upgradeUrl?: string; result?: unknown; cause?: unknown } = {}) {
@@ -50,7 +50,7 @@ export class CountersignError extends Error {
   }
 }
 
-/** The error of an answer, or of a signed record, that is not what it must be. */
+/** Returns the error of an answer or a signed record that failed a check. */
 export function notVerified(why: string): CountersignError {
   return new CountersignError("not_verified", `the answer of the service was not accepted: ${why}`);
 }

@@ -2,20 +2,20 @@ import { CountersignError } from "./errors.js";
 import { isObject, type JsonObject } from "./json.js";
 
 const attempts = 4;
-/** Of all waits for one request, in milliseconds. A server that asks for more gets an error. */
+/** Limit of all waits for one request together, in milliseconds. If a server asks for a longer wait, the request fails. */
 const patience = 30_000;
 const firstWait = 500;
-/** The largest answer that is read, in bytes. */
+/** Size of the largest accepted answer, in bytes. */
 const maxAnswer = 8 << 20;
 
-/** An answer whose body was read to its end. */
+/** An answer with its complete body. */
 export interface Reply {
   readonly status: number;
   readonly headers: Headers;
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
-/** What a request is made of. */
+/** A request. */
 export interface Outgoing {
   method: string;
   url: string;
@@ -32,7 +32,7 @@ export interface Clock {
 export class Http {
   constructor(private readonly fetch: typeof globalThis.fetch, private readonly timeout: number, readonly clock: Clock) {}
 
-  /** Sends a request once. A missing answer, and a part of one, is an error. A redirect is an answer. */
+  /** Sends a request once. It throws if there is no complete answer. It does not follow redirects: a redirect is an answer. */
   async once(request: Outgoing): Promise<Reply> {
     const signal = AbortSignal.timeout(this.timeout);
     let response: Response;
@@ -51,15 +51,15 @@ export class Http {
       }
     } catch (cause) {
       if (cause instanceof CountersignError) throw cause;
-      throw new CountersignError("unavailable", `${hostOf(request.url)} gave no answer, or only a part of one`, { cause });
+      throw new CountersignError("unavailable", `${hostOf(request.url)} sent no complete answer`, { cause });
     }
     return { status: response.status, headers: response.headers, bytes: new Uint8Array(Buffer.concat(bytes)) };
   }
 
   /**
-   * Sends a request until there is an answer that does not say "later": at most four
-   * times, and with at most 30 seconds of waiting. The request is the same each time,
-   * so its idempotency key or payment is.
+   * Sends a request until `later` returns false for the answer. It tries at most four times
+   * and waits at most 30 seconds in total. All attempts send the same idempotency key or
+   * payment.
    */
   async patiently(request: Outgoing, later: (reply: Reply) => boolean): Promise<Reply> {
     let waited = 0;
@@ -69,12 +69,12 @@ export class Http {
       try {
         const reply = await this.once(request);
         if (!later(reply)) return reply;
-        failure = new CountersignError("unavailable", `${hostOf(request.url)} answered ${reply.status} without a usable body`, { status: reply.status });
+        failure = new CountersignError("unavailable", `${hostOf(request.url)} answered ${reply.status} with an unusable body`, { status: reply.status });
         const asked = reply.headers.get("Retry-After") ?? "";
         const seconds = /^\d{1,9}$/.test(asked) ? Number(asked) : (Date.parse(asked) - this.clock.now()) / 1000;
         if (!Number.isNaN(seconds)) wait = Math.max(0, seconds * 1000);
         if (waited + wait > patience) { // check: patience
-          throw new CountersignError("unavailable", `${hostOf(request.url)} asks to wait ${wait / 1000} seconds`, { status: reply.status });
+          throw new CountersignError("unavailable", `${hostOf(request.url)} asked for a wait of ${wait / 1000} seconds, which is too long`, { status: reply.status });
         }
       } catch (error) {
         if (!(error instanceof CountersignError) || error.status !== undefined) throw error;
@@ -87,7 +87,7 @@ export class Http {
   }
 }
 
-/** The JSON value of an answer, undefined if it is none. */
+/** Returns the JSON value of an answer; undefined if the body is not JSON. */
 export function jsonOf(reply: Reply): unknown {
   try {
     return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(reply.bytes));
@@ -96,12 +96,12 @@ export function jsonOf(reply: Reply): unknown {
   }
 }
 
-/** What an answer says in its member error, fit to be shown. */
+/** Returns the member error of an answer, made safe to show. */
 export function errorOf(body: unknown): string {
   return isObject(body) && typeof body.error === "string" ? shown(body.error) : "";
 }
 
-/** Makes a text of another side safe to show: control characters become spaces, and at most 500 characters are kept. */
+/** Makes a text of a server safe to show: control characters become spaces, and only the first 500 characters are kept. */
 export function shown(text: unknown): string {
   return typeof text === "string" ? text.replace(/[^\P{C}]+/gu, " ").slice(0, 500) : "";
 }

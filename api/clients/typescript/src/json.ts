@@ -6,9 +6,9 @@ export type Json = null | boolean | number | bigint | string | readonly Json[] |
 export type JsonObject = { readonly [name: string]: Json };
 
 /**
- * A deep copy that cannot be changed. What is decided about is a copy, so that nothing
- * that the program does later changes what is executed. Members that are undefined are
- * left out; what has no JSON form is refused.
+ * Returns a deep copy that cannot be changed. Actions and intents are copied, so that later
+ * changes by the program cannot change what is executed. Undefined members are left out. A
+ * value that cannot be encoded as JSON throws.
  */
 export function frozen(value: unknown, path: string): Json {
   switch (typeof value) {
@@ -20,7 +20,7 @@ export function frozen(value: unknown, path: string): Json {
       throw new CountersignError("misused", `${path} must be a finite number; an integer beyond 2^53-1 must be a bigint`);
     case "string":
       if (!/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/.test(value)) return value;
-      throw new CountersignError("misused", `${path} must not have half of a surrogate pair`);
+      throw new CountersignError("misused", `${path} must not contain an unpaired surrogate`);
     case "object": {
       if (value === null) return null;
       if (Array.isArray(value)) return Object.freeze(value.map((item, i) => frozen(item, `${path}[${i}]`)));
@@ -33,14 +33,14 @@ export function frozen(value: unknown, path: string): Json {
   throw new CountersignError("misused", `${path} must be a JSON value`);
 }
 
-/** The copy of an object of a request, in which null is as good as absent. */
+/** Returns a frozen copy of an object without its null members, which mean the same as absent ones in a request. */
 export function frozenObject(value: unknown, path: string): JsonObject {
   const copy = frozen(value, path);
   if (!isObject(copy)) throw new CountersignError("misused", `${path} must be an object`);
   return Object.freeze(Object.fromEntries(Object.entries(copy).filter(([name, member]) => member !== null || name === "toolArguments")));
 }
 
-/** RFC 8785, in which an integer beyond 2^53-1 keeps its digits. */
+/** Encodes a value as canonical JSON (RFC 8785), except that an integer beyond 2^53-1 keeps its digits. */
 export function canonical(value: Json): string {
   if (typeof value === "bigint") return value.toString();
   if (Array.isArray(value)) return "[" + value.map(canonical).join(",") + "]";
@@ -55,7 +55,7 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** SHA-256, in hexadecimal digits. */
+/** Returns the SHA-256 of data in hexadecimal digits. */
 export function sha256(data: string | Uint8Array): string {
   return createHash("sha256").update(data).digest("hex");
 }

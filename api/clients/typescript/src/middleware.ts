@@ -1,26 +1,27 @@
 /**
- * Wrappers for frameworks. Each call of the agent is asked about first. If it is stopped,
- * the model gets the words of this package as the result of the tool, since those of the
- * frameworks often say "try again". The types of the frameworks are not imported, so that
- * none of them has to be installed.
+ * Wrappers for frameworks. They request a verdict or a decision before each tool call. If
+ * the call is stopped, the model gets the error text of this package as the result of the
+ * tool, because the error texts of the frameworks often say "try again". The types of the
+ * frameworks are not imported, so no framework has to be installed.
  */
 import type { Action, Countersign, DecideOptions, Evidence, Intent } from "./client.js";
 import { CountersignError } from "./errors.js";
 import { frozen, type Json } from "./json.js";
 import type { PayOptions, Signer } from "./pay.js";
 
-/** What a call of a tool is: an action for the gate, or an intent for a decision. */
+/** Maps the input of a tool call to an action for the gate, or to an intent for a decision. */
 export type Guard<Input> = (
   | { action: (input: Input) => Action }
   | ({ intent: (input: Input) => Intent } & DecideOptions)
 ) & {
-  /** How long to wait for a person, in milliseconds, if a decision needs one; default: not at all. */
+  /** Milliseconds to wait for a person's approval if the decision needs one; default: no wait. */
   approval?: number;
 };
 
 /**
- * A function that asks first. It gives what the inner function returns, or, if it stops, a
- * text for the model. The inner function gets a frozen copy of its input.
+ * Wraps a function so that it runs only after a verdict or a decision permits it. The wrapper
+ * returns the result of the inner function, or a text for the model if the call is stopped.
+ * The inner function gets a frozen copy of its input.
  */
 export function guarded<Input, Output>(client: Countersign, guard: Guard<Input>, inner: (input: Input, evidence: Evidence) => Output | Promise<Output>): (input: Input) => Promise<Output | string> {
   return (input) => orText(async () => {
@@ -36,7 +37,7 @@ async function orText<T>(call: () => Promise<T>): Promise<T | string> {
   try {
     return await call();
   } catch (error) {
-    // What was done and cannot be undone is for the program, not for the model.
+    // After these two errors something has happened that the program must handle, not the model.
     const done = ["receipt_missing", "payment_unconfirmed"];
     if (error instanceof CountersignError && !done.includes(error.code)) return error.message;
     throw error;
@@ -51,17 +52,17 @@ function parsed(input: string): unknown {
   }
 }
 
-/** A tool of the AI SDK (`ai`), guarded. */
+/** Wraps a tool of the AI SDK (`ai`). */
 export function aiSdkTool<Input, Tool extends { execute?: ((input: Input, options: never) => unknown) | undefined }>(client: Countersign, guard: Guard<Input>, tool: Tool): Tool {
   const { execute } = tool;
-  if (execute === undefined) throw new CountersignError("misused", "the tool has no execute");
+  if (execute === undefined) throw new CountersignError("misused", "the tool must have a function execute");
   return { ...tool, execute: (input: Input, options: never) => guarded(client, guard, (copy) => execute(copy, options))(input) };
 }
 
 /**
- * A tool of the OpenAI Agents SDK (`@openai/agents`), guarded. The SDK hides an error of the
- * tool from this wrapper unless the tool has `errorFunction: null`. With an intent the
- * receipt of such a call would say "fulfilled".
+ * Wraps a tool of the OpenAI Agents SDK (`@openai/agents`). The SDK hides errors of the tool
+ * from this wrapper unless the tool has `errorFunction: null`. With an intent, the receipt of
+ * a failed call would otherwise say "fulfilled".
  */
 export function openaiTool<Input, Tool extends { invoke: (context: never, input: string, details?: never) => Promise<unknown> }>(client: Countersign, guard: Guard<Input>, tool: Tool): Tool {
   const invoke = (context: never, input: string, details?: never) => orText(() =>
@@ -69,13 +70,13 @@ export function openaiTool<Input, Tool extends { invoke: (context: never, input:
   return { ...tool, invoke };
 }
 
-/** A tool of LangChain (`tool(...)` of `@langchain/core/tools`), guarded. */
+/** Wraps a tool of LangChain (`tool(...)` of `@langchain/core/tools`). */
 export function langchainTool<Input, Tool extends { func: (input: Input, ...rest: never[]) => unknown }>(client: Countersign, guard: Guard<Input>, tool: Tool): Tool {
   const func = (input: Input, ...rest: never[]) => guarded<Input, unknown>(client, guard, (copy) => tool.func(copy, ...rest))(input);
   return Object.assign(Object.create(Object.getPrototypeOf(tool)) as Tool, tool, { func });
 }
 
-/** A client of MCP (`@modelcontextprotocol/sdk` or `/client`) each of whose tool calls needs a decision. */
+/** Wraps an MCP client (`@modelcontextprotocol/sdk` or `/client`) so that each tool call needs a decision. */
 export function mcpClient<Client extends { callTool: (params: never, ...rest: never[]) => Promise<unknown> }>(
   client: Countersign, inner: Client, server: { serverId: string; serverUrl?: string; declaredRisk?: (tool: string) => Intent["declaredRisk"]; approval?: number } & DecideOptions,
 ): Client {
@@ -99,14 +100,14 @@ export function mcpClient<Client extends { callTool: (params: never, ...rest: ne
       const member: unknown = Reflect.get(target, name, target);
       if (typeof member !== "function") return member;
       return (...args: unknown[]) => {
-        if ((args[0] as { method?: unknown } | undefined)?.method === "tools/call") throw new CountersignError("misused", "nothing was called: call tools with callTool");
+        if ((args[0] as { method?: unknown } | undefined)?.method === "tools/call") throw new CountersignError("misused", "nothing was called: use callTool to call tools");
         return member.apply(target, args) as unknown;
       };
     },
   });
 }
 
-/** A fetch that pays by x402 what the organization's policy allows. */
+/** Returns a fetch that pays with x402 if the organization's policy allows the payment. */
 export function payingFetch(client: Countersign, signer: Signer, options: Omit<PayOptions, "method" | "headers" | "body"> = {}): typeof globalThis.fetch {
   return async (input, init) => {
     const request = new Request(input, init);

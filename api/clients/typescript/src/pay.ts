@@ -3,27 +3,27 @@ import { CountersignError } from "./errors.js";
 import { hostOf, type Outgoing, type Reply } from "./http.js";
 import { canonical, frozen, frozenObject, isObject, sha256, type Json, type JsonObject } from "./json.js";
 
-/** What a seller asks for: the body of a 402, with one offer in `accepts`. */
+/** The payment that a seller requires: the body of a 402 answer, with one offer in `accepts`. */
 export interface PaymentRequired {
   x402Version: number;
   resource: { url: string };
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- signers have types of their own
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- every signer has its own types
   accepts: any[];
   extensions?: any;
 }
 
-/** Signs a payment of the only offer in `accepts`, such as an x402Client of @x402/core. */
+/** Signs a payment for the only offer in `accepts`. An x402Client of @x402/core is a Signer. */
 export interface Signer {
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- as above
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- see above
   createPaymentPayload(required: any): Promise<unknown>;
 }
 
 export interface PayOptions extends DecideOptions {
   method?: string;
   headers?: Record<string, string>;
-  /** A text or bytes, since it is sent twice. */
+  /** A string or bytes, not a stream, because it is sent twice. */
   body?: string | Uint8Array<ArrayBuffer>;
-  /** How long to wait for a person, in milliseconds, if the decision needs one; default: not at all. */
+  /** Milliseconds to wait for a person's approval if the decision needs one; default: no wait. */
   approval?: number;
 }
 
@@ -48,10 +48,10 @@ export async function pay(client: Countersign, url: string, signer: Signer, opti
         throw unconfirmed(cause instanceof Error ? cause.message : String(cause), { cause, ...(cause instanceof CountersignError && cause.status !== undefined && { status: cause.status }) });
       });
     if (paid.status === 402) { // check: second-offer
-      throw unconfirmed("it answered with 402 again; nothing else was signed", { status: 402 });
+      throw unconfirmed("the seller answered with 402 again, and no second payment was signed", { status: 402 });
     }
     if (paid.status >= 300 && paid.status < 400) { // check: redirect-after-payment
-      throw unconfirmed("it redirects the paid request, which is not followed", { status: paid.status });
+      throw unconfirmed("the seller redirected the paid request, and the redirect was not followed", { status: paid.status });
     }
     Object.assign(decision.evidence, {
       outcome: paid.status < 400 ? "fulfilled" : "failed", responseStatus: paid.status, responseBodyHash: sha256(paid.bytes), settlementId: transactionOf(paid),
@@ -60,37 +60,37 @@ export async function pay(client: Countersign, url: string, signer: Signer, opti
   });
 }
 
-/** The error of everything that fails after the payment was sent. */
+/** Returns the error of a failure after the payment was sent. */
 function unconfirmed(why: string, more: { status?: number; cause?: unknown }): CountersignError {
-  return new CountersignError("payment_unconfirmed", `the payment was sent, and the seller may have taken it: ${why}. Find out before you pay again.`, more);
+  return new CountersignError("payment_unconfirmed", `the payment was sent, and the seller may have taken it: ${why}. Find out whether it was taken before you pay again.`, more);
 }
 
-/** The first offer of a 402 that can be checked after it was signed: exact, on an EVM network. */
+/** Returns the first offer of a 402 answer whose signed payment can be checked: scheme exact on an EVM network. */
 function chosen(reply: Reply, url: string): { required: JsonObject; offer: JsonObject } {
   const required = decoded(reply.headers.get("PAYMENT-REQUIRED"));
   const offers = isObject(required) && Array.isArray(required.accepts) ? required.accepts : [];
   const offer = offers.filter(isObject).find((o) => o.scheme === "exact" && /^eip155:\d+$/.test(String(o.network)) && /^(0|[1-9]\d*)$/.test(String(o.amount)));
   if (!isObject(required) || offer === undefined) { // check: offer
-    throw new CountersignError("refused", `${hostOf(url)} has to be paid, and makes no offer that can be checked (exact, on an EVM network)`, { status: 402 });
+    throw new CountersignError("refused", `${hostOf(url)} requires a payment, but none of its offers can be checked (scheme exact on an EVM network)`, { status: 402 });
   }
   return { required: frozenObject(required, "offer"), offer: frozenObject(offer, "offer") };
 }
 
-/** Throws unless what was signed is the offer that was decided about. */
+/** Throws unless the signed payment matches the decided offer. */
 function checkSigned(payload: Json, offer: JsonObject): void {
   const inner = isObject(payload) ? payload.payload : undefined;
   const authorization = isObject(inner) ? inner.authorization : undefined;
   if (!isObject(payload) || !isObject(authorization)) { // check: signed-readable
-    throw new CountersignError("offer_changed", "what was signed cannot be read, and was not sent");
+    throw new CountersignError("offer_changed", "the signed payment cannot be read and was not sent");
   }
   if (canonical(payload.accepted ?? null) !== canonical(offer)) { // check: signed-offer
-    throw new CountersignError("offer_changed", "another offer was signed than was decided about, and was not sent");
+    throw new CountersignError("offer_changed", "the signed offer differs from the decided offer; the payment was not sent");
   }
   if (String(authorization.to).toLowerCase() !== String(offer.payTo).toLowerCase()) { // check: signed-recipient
-    throw new CountersignError("offer_changed", "another recipient was signed than was decided about; the payment was not sent");
+    throw new CountersignError("offer_changed", "the signed recipient differs from the decided recipient; the payment was not sent");
   }
   if (String(authorization.value) !== offer.amount) { // check: signed-amount
-    throw new CountersignError("offer_changed", "another amount was signed than was decided about; the payment was not sent");
+    throw new CountersignError("offer_changed", "the signed amount differs from the decided amount; the payment was not sent");
   }
 }
 
@@ -99,7 +99,7 @@ function transactionOf(reply: Reply): string | undefined {
   return isObject(settled) && typeof settled.transaction === "string" && settled.transaction !== "" ? settled.transaction.slice(0, 200) : undefined;
 }
 
-/** The JSON value in a header, undefined if there is none. */
+/** Returns the JSON value that a header has in base64; undefined if it has none. */
 function decoded(header: string | null): unknown {
   try {
     return JSON.parse(Buffer.from(header ?? "", "base64").toString());

@@ -2,12 +2,12 @@ import { createPublicKey, verify as verifySignature, type KeyObject } from "node
 import { CountersignError, notVerified } from "./errors.js";
 import { canonical, frozen, isObject, sha256, type Json, type JsonObject } from "./json.js";
 
-/** A JSON Web Key Set, as saved from /.well-known/jwks.json of the service. */
+/** A JSON Web Key Set, saved from /.well-known/jwks.json of the service. */
 export interface KeySet {
   readonly keys: readonly { readonly [name: string]: unknown }[];
 }
 
-/** A signed record whose signature is good. */
+/** A record whose signature was verified, and its hash. */
 export interface Verified {
   readonly record: JsonObject;
   readonly hash: string;
@@ -15,11 +15,11 @@ export interface Verified {
 
 interface Key {
   readonly public: KeyObject;
-  /** The set has an entry for each partition of the ledger. */
+  /** Entries of the key set for this key: one for each partition of the ledger. */
   readonly entries: readonly { readonly [name: string]: unknown }[];
 }
 
-/** Checks signed records by keys that the program brings: never by one from an answer. */
+/** Verifies signed records with keys from the program, never with a key from an answer. */
 export class Keys {
   readonly #keys = new Map<string, Key>();
 
@@ -35,42 +35,42 @@ export class Keys {
     if (this.#keys.size === 0) throw new CountersignError("misused", "keys must be a JSON Web Key Set, as saved from /.well-known/jwks.json of the service");
   }
 
-  /** The record of an envelope. It is an error if it is of another type, or not signed by a trusted key. */
+  /** Returns the record of an envelope. It throws if the record has another type or no valid signature of a trusted key. */
   verify(envelope: JsonObject, type: string): Verified {
     const { record, integrity } = envelope;
     if (!isObject(record) || !isObject(integrity)) { // check: envelope
       throw notVerified("it is not a signed record");
     }
     if (integrity.canonicalization !== "svc-stable-json-v1" || integrity.hashAlgorithm !== "sha256" || integrity.signatureAlgorithm !== "Ed25519") { // check: algorithms
-      throw notVerified("it was signed in another way");
+      throw notVerified("it names another signature or hash algorithm");
     }
     const body = Buffer.from(canonical(record));
     const hash = String(integrity.recordHash);
     if (sha256(body) !== hash) { // check: record-hash
-      throw notVerified("it has another hash than it names");
+      throw notVerified("its hash differs from its recordHash");
     }
     const key = this.#keys.get(String(integrity.keyId));
     if (key === undefined) { // check: key
-      throw notVerified("no trusted key has signed it");
+      throw notVerified("it was not signed by a trusted key");
     }
     if (!key.entries.every((entry) => entry.svc_purpose === "record")) { // check: key-purpose
-      throw notVerified("its key does not sign records");
+      throw notVerified("its key is not a key for records");
     }
     if (!validAt(key, envelope.ledger)) { // check: key-position
       throw notVerified("its key was not valid at its position in the ledger");
     }
-    // The signature must be over the type that the caller expects. The type that the envelope
-    // names is not read.
+    // The signature must cover the type that the caller expects. The type in the envelope is
+    // ignored.
     const signed = Buffer.concat([Buffer.from(`DSSEv1 ${Buffer.byteLength(type)} ${type} ${body.length} `), body]);
     const signature = Buffer.from(String(integrity.signature), "base64");
     if (!verifySignature(null, signed, key.public, signature)) { // check: signature
-      throw notVerified("its signature is not that of its key over a record of this type");
+      throw notVerified("its signature does not verify for its key and a record of this type");
     }
     return { record: frozen(record, "record") as JsonObject, hash };
   }
 }
 
-/** Whether a key was one at a place of the ledger: it is activated and retired at positions. */
+/** Reports whether a key was valid at a position in the ledger. Keys are activated and retired at positions. */
 function validAt(key: Key, place: Json | undefined): boolean {
   if (!isObject(place) || typeof place.position !== "number") return false;
   const position = place.position;

@@ -2,8 +2,8 @@ import type { Action } from "./client.js";
 import type { CountersignError } from "./errors.js";
 
 /**
- * What the gate says of one action. The only way to the action is through the verdict:
- * `run` and `require` throw unless it may run. There is nothing to compare.
+ * The gate's verdict on one action. `run` and `require` throw unless the action may run. A
+ * program does not compare values itself, so it cannot forget a check.
  */
 export class Verdict {
   readonly #action: Action;
@@ -19,13 +19,13 @@ export class Verdict {
     this.ruleIds = ruleIds;
   }
 
-  /** The action that was judged, frozen. Throws if it may not run. */
+  /** Returns the judged action, frozen. It throws if the action may not run. */
   require(): Action {
     if (this.#stopped !== undefined) throw this.#stopped;
     return this.#action;
   }
 
-  /** Calls a function with the action that was judged. Throws, without calling it, if it may not run. */
+  /** Calls a function with the judged action. It throws without calling the function if the action may not run. */
   async run<T>(fn: (action: Action) => T | Promise<T>): Promise<T> {
     return fn(this.require());
   }

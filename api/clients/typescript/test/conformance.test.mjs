@@ -1,6 +1,6 @@
-// Plays ../conformance/cases.json. COUNTERSIGN_PLAY is the address of a running server
-// of the cases; without it one is started from source. COUNTERSIGN_DIST names another
-// folder with the compiled package.
+// Runs the cases of ../conformance/cases.json. COUNTERSIGN_PLAY is the address of a running
+// server of the cases; without it the test starts one from source. COUNTERSIGN_DIST names
+// another folder with the compiled package.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -20,7 +20,7 @@ after(() => server?.stdin.end());
 const file = await (await fetch(`${play}/file`)).json();
 const post = async (path, value) => (await fetch(play + path, { method: "POST", body: JSON.stringify(value) })).json();
 
-// Signers of payments, honest and not.
+// signer returns a signer of payments: an honest one, or one that signs something else.
 function signer(kind, count) {
   return {
     async createPaymentPayload(required) {
@@ -36,7 +36,7 @@ function signer(kind, count) {
   };
 }
 
-// spoil changes everything in an argument, after it was given away.
+// spoil changes all values in an argument after the call.
 function spoil(value) {
   for (const name of Object.keys(value)) {
     if (typeof value[name] === "object" && value[name] !== null) spoil(value[name]);
@@ -121,7 +121,7 @@ describe("conformance", { concurrency: 8 }, () => {
       const { session } = await post("/start", { case: c.name });
       const seen = await run(c, session);
       const { problems } = await post(`/end/${session}`, seen);
-      if (problems.length > 0 && process.env.COUNTERSIGN_BAIL) process.exit(1); // one is enough for a mutant
+      if (problems.length > 0 && process.env.COUNTERSIGN_BAIL) process.exit(1); // one failure is enough to detect a mutant
       assert.deepEqual(problems, []);
     });
   }

@@ -22,7 +22,7 @@ func rightly(label string, out emailcheck.Output) bool {
 	return out.Recommendation == "accept" && out.Suggestion == nil
 }
 
-// The addresses were labelled by somebody who had not seen the rules and lists. At least nine in
+// The addresses were labelled by a person who had not seen the rules and lists. At least nine in
 // ten bad addresses must be found, and at most one in twenty good addresses may be doubted.
 func TestUnseenAddresses(t *testing.T) {
 	data, err := testdata.ReadFile("testdata/unseen.txt")

@@ -88,7 +88,7 @@ func amountsAgree(c *call) ([]fault, bool) {
 		message: "amountUsd and amountUnits state different amounts"})
 }
 
-// over applies one limit in US dollars: the sum of before and the payment must not exceed it.
+// over applies one limit in US dollars: before plus the payment must not exceed the limit.
 func (c *call) over(limit *float64, before float64, path, message string) ([]fault, bool) {
 	if limit == nil || c.usd == nil {
 		return skipped()

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign/countersign/policy/paymentpolicy"
 )
 
-// The file has URLs that were labelled by somebody who had not seen the tables of hosts. Of the
+// The file has URLs that were labelled by a person who had not seen the tables of hosts. Of the
 // URLs of local or private hosts at least nine in ten are denied or refused; of the public ones at
 // most one in twenty.
 func TestUnseenHosts(t *testing.T) {

@@ -40,7 +40,7 @@ const (
 	payee                         // the destination of a payment
 	weak                          // weaknesses that an exploit needs
 	whole                         // disks, file systems and firmware
-	blind                         // words for doing exactly what somebody says: blindly, exactly
+	blind                         // words for obeying exactly: blindly, exactly
 	instant                       // words for always or before everything else
 	bad                           // criticism of other tools: unsafe, slow
 	chatter                       // single words for the conversation, which count only with an owner

@@ -490,7 +490,7 @@ func TestSessionOfTwoOrganizations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.app.RemoveMember(t.Context(), p, ada); err != nil {
+	if err := s.app.RemoveMember(t.Context(), p, ada, ""); err != nil {
 		t.Fatal(err)
 	}
 	b.want(b.get("/api/assurance/organization"), 200, one.orgID)
@@ -563,7 +563,7 @@ func TestRightsEndOnEveryNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := one.app.RemoveMember(t.Context(), c.now(t), member); err != nil {
+	if err := one.app.RemoveMember(t.Context(), c.now(t), member, ""); err != nil {
 		t.Fatal(err)
 	}
 	auditor.want(auditor.get("/api/assurance/policies"), 403, `{"error":"organization credential required"}`)

@@ -32,10 +32,10 @@ var askedByCommand = map[string]struct {
 // filled are the fields of forms that are checked before their command, so that the command asks
 // for its right. With the right the forms are refused all the same, or do no harm.
 var filled = map[string]url.Values{
-	"POST /members/remove":       {"sure": {"yes"}},
+	"POST /members/remove":       {"reason": {"left"}},
 	"POST /keys":                 {"scope": {"x"}},
 	"POST /webhooks":             {"topic": {"x"}},
-	"POST /webhooks/{id}/remove": {"sure": {"yes"}},
+	"POST /webhooks/{id}/remove": {"reason": {"moved"}},
 	"POST /policies/freeze":      {"sure": {"yes"}},
 }
 

@@ -14,6 +14,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/commands/webhooks"
 	"github.com/countersign/countersign/policy/assurance"
 )
 
@@ -70,6 +72,98 @@ func TestEveryChangeIsConfirmedOnce(t *testing.T) {
 		}
 	}
 	clean(t, s)
+}
+
+// TestWhatCannotBeUndoneHasAReason checks that the removal of a member or of a webhook is refused without a
+// reason, and that the activity page shows the reason. The revocation of a key of the account likewise.
+func TestWhatCannotBeUndoneHasAReason(t *testing.T) {
+	t.Parallel()
+	s, c := reviewing(t)
+	owner := c.people["owner"]
+	left, err := s.app.AddMember(t.Context(), c.now(t), "left@acme.example", "auditor")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hook, err := s.app.CreateWebhook(t.Context(), c.now(t), webhooks.WebhookOrder{URL: "https://siem.example.com/in"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range []struct {
+		to     string
+		form   url.Values
+		reason string
+	}{
+		{"/members/remove", url.Values{"memberId": {left.MemberID}}, "left the company"},
+		{"/webhooks/" + hook.WebhookID + "/remove", url.Values{}, "the receiver moved"},
+	} {
+		owner.want(owner.form(change.to, change.form), 400, "reason must be given")
+		change.form.Set("reason", change.reason)
+		owner.want(owner.follow(owner.form(change.to, change.form)), 200, "removed.")
+		owner.want(owner.get("/activity"), 200, change.reason)
+	}
+	clean(t, s)
+}
+
+// TestTheLastUseOfATokenIsShown checks that the page of tokens says when a token last caused an event.
+func TestTheLastUseOfATokenIsShown(t *testing.T) {
+	t.Parallel()
+	s, c := reviewing(t)
+	owner := c.people["owner"]
+	if page := owner.get("/keys").body; !strings.Contains(page, `data-label="Last use">never`) {
+		t.Errorf("no token without a use: %s", page)
+	}
+	c.asks(t, "k1", "agent-7")
+	used := s.clock.Now().UTC().Format("2 January 2006, 15:04:05 UTC")
+	s.clock.Add(9 * time.Minute)
+	owner.want(owner.get("/keys"), 200, `title="`+used+`"><span class="ago">9 minutes ago`)
+}
+
+// TestADraftIsAnnounced checks that the overview and the activity page show the other members a draft
+// that is newer than the active policy, until a version is activated.
+func TestADraftIsAnnounced(t *testing.T) {
+	t.Parallel()
+	s, c := reviewing(t)
+	owner, admin := c.people["owner"], c.people["admin"]
+	s.clock.Add(time.Minute)
+	c.people["developer"].form("/policies/new", url.Values{"do": {"draft"}, "policy": {`{"policyId":"default","requireHttps":true}`}})
+	owner.want(owner.get("/activity"), 200, "drafted a policy")
+	draft := regexp.MustCompile(`/policies/drafts/[^"]+`).FindString(admin.get("/overview").body)
+	if draft == "" {
+		t.Fatalf("the overview shows no draft: %s", admin.get("/overview").body)
+	}
+	owner.want(owner.form(draft, url.Values{"reason": {"only https"}}), 303, "")
+	if page := admin.get("/overview").body; strings.Contains(page, "/policies/drafts/") {
+		t.Errorf("the overview shows a draft that was activated: %s", page)
+	}
+}
+
+// TestTitlesNameThePage checks that every page of the console has a title of its own that ends with the
+// name of the organization.
+func TestTitlesNameThePage(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, api.Databases.New(t))
+	who, places := pagesOf(t, s)
+	title := regexp.MustCompile(`<title>([^<]*)</title>`)
+	paths := map[string]string{} // by title
+	for _, place := range append(places, regexp.MustCompile(`/agents/sub_[0-9A-Z]+`).FindAllString(who.get("/spend").body, -1)...) {
+		got := who.get(place)
+		path, _, _ := strings.Cut(place, "?")
+		if !consolePattern.MatchString(place) || got.status != 200 || !strings.Contains(got.header.Get("Content-Type"), "html") {
+			continue
+		}
+		said := title.FindStringSubmatch(got.body)
+		if said == nil || !strings.HasSuffix(said[1], " - Acme - Countersign") || strings.HasPrefix(said[1], " ") {
+			t.Errorf("%s has the title %v", place, said)
+			continue
+		}
+		if other := paths[said[1]]; other != "" && other != path {
+			t.Errorf("%s and %s have the title %s", path, other, said[1])
+		}
+		paths[said[1]] = path
+	}
+	if len(paths) < 18 {
+		t.Errorf("only %d titles", len(paths))
+	}
 }
 
 // TestWalkReviewOnAPhone checks that a phone of 360 by 740 pixels shows action, target, amount and

@@ -493,7 +493,7 @@ func TestSessionOfTwoOrganizations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.app.RemoveMember(t.Context(), p, ada); err != nil {
+	if err := s.app.RemoveMember(t.Context(), p, ada, ""); err != nil {
 		t.Fatal(err)
 	}
 	b.want(b.get("/api/assurance/organization"), 200, one.orgID)
@@ -566,7 +566,7 @@ func TestRightsEndOnEveryNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := one.app.RemoveMember(t.Context(), c.now(t), member); err != nil {
+	if err := one.app.RemoveMember(t.Context(), c.now(t), member, ""); err != nil {
 		t.Fatal(err)
 	}
 	auditor.want(auditor.get("/api/assurance/policies"), 403, `{"error":"organization credential required"}`)

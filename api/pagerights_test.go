@@ -32,10 +32,10 @@ var askedByCommand = map[string]struct {
 // filled lists fields of forms that are checked before the command checks the right. With the
 // right, these forms are refused nevertheless or do no harm.
 var filled = map[string]url.Values{
-	"POST /members/remove":       {"sure": {"yes"}},
+	"POST /members/remove":       {"reason": {"left"}},
 	"POST /keys":                 {"scope": {"x"}},
 	"POST /webhooks":             {"topic": {"x"}},
-	"POST /webhooks/{id}/remove": {"sure": {"yes"}},
+	"POST /webhooks/{id}/remove": {"reason": {"moved"}},
 	"POST /policies/freeze":      {"sure": {"yes"}},
 }
 

@@ -281,9 +281,9 @@ func TestAccountKeysOnThePage(t *testing.T) {
 		t.Fatalf("%s", page.body)
 	}
 	eve := s.signedIn(t, "eve@example.com")
-	eve.want(eve.form("/account/keys/revoke", url.Values{"keyId": {id[1]}}), 404, "key not found")
-	ada.want(ada.form("/account/keys/revoke", url.Values{"keyId": {id[1]}}, "Origin", "https://evil.example"), 403, "cross-origin")
-	ada.want(ada.form("/account/keys/revoke", url.Values{"keyId": {id[1]}}), 303, "")
+	eve.want(eve.form("/account/keys/revoke", url.Values{"keyId": {id[1]}, "reason": {"leaked"}}), 404, "key not found")
+	ada.want(ada.form("/account/keys/revoke", url.Values{"keyId": {id[1]}, "reason": {"leaked"}}, "Origin", "https://evil.example"), 403, "cross-origin")
+	ada.want(ada.form("/account/keys/revoke", url.Values{"keyId": {id[1]}, "reason": {"leaked"}}), 303, "")
 	ada.want(ada.get("/account"), 200, `<code>`+key[:17]+`</code></td><td data-label="State"><span class="badge revoked">revoked</span>`)
 	u.want(u.quick(key), 401, "API key is not valid")
 	s.browser(t).want(s.browser(t).form("/account/keys", nil), 401, "nothing recorded")

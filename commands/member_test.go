@@ -43,7 +43,7 @@ func TestOnlyAnOwnerMakesAnOwner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantRefusal(t, a.RemoveMember(ctx, admin, owner), "forbidden", "missing role owner")
+	wantRefusal(t, a.RemoveMember(ctx, admin, owner, ""), "forbidden", "missing role owner")
 	if _, err := a.AddMember(ctx, admin, "carl@example.com", "developer"); err != nil {
 		t.Error(err)
 	}
@@ -66,7 +66,7 @@ func TestTheLastOwnerStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	const last = "an organization must have at least one owner"
-	wantRefusal(t, a.RemoveMember(ctx, session(t, a, orgID, ada), ada), "conflict", last)
+	wantRefusal(t, a.RemoveMember(ctx, session(t, a, orgID, ada), ada, ""), "conflict", last)
 	_, err = a.AddMember(ctx, session(t, a, orgID, ada), "ada@example.com", "admin")
 	wantRefusal(t, err, "conflict", last)
 	// If two owners remove each other at the same time on two nodes, one of them remains.
@@ -75,7 +75,7 @@ func TestTheLastOwnerStays(t *testing.T) {
 	victims := []string{bob.Member, ada}
 	var all sync.WaitGroup
 	for n := range pair {
-		all.Go(func() { _ = apps[n].RemoveMember(ctx, pair[n], victims[n]) })
+		all.Go(func() { _ = apps[n].RemoveMember(ctx, pair[n], victims[n], "") })
 	}
 	all.Wait()
 	members, err := a.Members(ctx, operatorOf(t, apps[1], orgID))
@@ -97,7 +97,7 @@ func TestWhoLeavesHoldsNoToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	others := newToken(t, a, operatorOf(t, a, orgID))
-	if err := a.RemoveMember(ctx, operatorOf(t, a, orgID), admin.Member); err != nil {
+	if err := a.RemoveMember(ctx, operatorOf(t, a, orgID), admin.Member, ""); err != nil {
 		t.Fatal(err)
 	}
 	wantToken(t, a, own.Token, false)
@@ -105,7 +105,7 @@ func TestWhoLeavesHoldsNoToken(t *testing.T) {
 	wantToken(t, a, others.Token, true)
 	_, err = a.SessionPrincipal(ctx, orgID, admin.Member, a.Clock())
 	wantRefusal(t, err, "forbidden", "organization credential required")
-	wantRefusal(t, a.RemoveMember(ctx, operatorOf(t, a, orgID), admin.Member), "not_found", "member not found")
+	wantRefusal(t, a.RemoveMember(ctx, operatorOf(t, a, orgID), admin.Member, ""), "not_found", "member not found")
 	clean(t, a)
 }
 
@@ -147,7 +147,7 @@ func TestOrganizationsAreApart(t *testing.T) {
 			case "token":
 				err = a.RevokeToken(ctx, operator, id, "")
 			case "member":
-				err = a.RemoveMember(ctx, operator, id)
+				err = a.RemoveMember(ctx, operator, id, "")
 			case "draft":
 				_, err = a.ActivatePolicy(ctx, operator, id, "try")
 			}

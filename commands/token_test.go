@@ -212,7 +212,7 @@ func TestStalePrincipalCannotAppend(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := one.RemoveMember(t.Context(), operatorOf(t, one, orgID), bob.MemberID); err != nil {
+	if err := one.RemoveMember(t.Context(), operatorOf(t, one, orgID), bob.MemberID, ""); err != nil {
 		t.Fatal(err)
 	}
 	if err := one.RevokeToken(t.Context(), operatorOf(t, one, orgID), token.TokenID, ""); err != nil {

@@ -61,3 +61,25 @@ func (p *Projections) Access(ctx context.Context, tenant string, f AccessFilter,
 	}, `select sequence, type, actor, occurred_us from readmodels.access where tenant = $1
 		and occurred_us >= $2 and occurred_us < $3 and ($4::text[] is null or type = any($4)) and ($5::bigint = 0 or sequence < $5) order by sequence desc limit $6`, tenant, from, to, f.Types, f.Before, limit)
 }
+
+// LastRecorded returns the sequence of the newest decision, receipt or entry of the access history that
+// each of the given actors caused. Actors that caused none are left out. It waits as Access does.
+func (p *Projections) LastRecorded(ctx context.Context, tenant string, actors []string) (map[string]int64, error) {
+	for _, model := range []string{history.name, access.name} {
+		if err := p.wait(ctx, model, tenant, ""); err != nil {
+			return nil, err
+		}
+	}
+	type row struct {
+		Actor    string
+		Sequence int64
+	}
+	rows, err := collect(ctx, p, pgx.RowToStructByPos[row], `select * from (select actor, greatest((select max(sequence) from readmodels.history h where h.tenant = $1 and h.actor = a.actor),
+			(select max(sequence) from readmodels.access c where c.tenant = $1 and c.actor = a.actor)) as newest
+		from unnest($2::text[]) a (actor)) found where newest is not null`, tenant, actors)
+	last := map[string]int64{}
+	for _, r := range rows {
+		last[r.Actor] = r.Sequence
+	}
+	return last, err
+}

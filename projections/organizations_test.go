@@ -51,7 +51,7 @@ func TestMemberships(t *testing.T) {
 	first := projections.Membership{OrgID: one.OrgID, Name: "One", Plan: "team", Role: "owner"}
 	second := projections.Membership{OrgID: two.OrgID, Name: "Two", Plan: "business", Role: "admin"}
 	want(p, first, second)
-	if err := a.RemoveMember(ctx, operator(), ada.MemberID); err != nil {
+	if err := a.RemoveMember(ctx, operator(), ada.MemberID, ""); err != nil {
 		t.Fatal(err)
 	}
 	want(p, first)

@@ -52,6 +52,6 @@ var revokeAccountKey = &op.Operation{
 }
 
 func (s *Keys) revokeAccountKey(c *op.Call) (op.Reply, error) {
-	err := s.Commands.RevokeAccountKey(c.Request.Context(), c.Session.Customer, c.Vars["id"])
+	err := s.Commands.RevokeAccountKey(c.Request.Context(), c.Session.Customer, c.Vars["id"], "revoked in the account")
 	return op.Reply{Value: op.Ended{ID: c.Vars["id"], State: "revoked"}}, err
 }

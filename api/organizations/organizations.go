@@ -142,7 +142,7 @@ var removeMember = &op.Operation{
 }
 
 func (s *Organizations) removeMember(c *op.Call) (op.Reply, error) {
-	err := s.Commands.RemoveMember(c.Request.Context(), c.Principal, c.Vars["id"])
+	err := s.Commands.RemoveMember(c.Request.Context(), c.Principal, c.Vars["id"], "")
 	return op.Reply{Value: op.Ended{ID: c.Vars["id"], State: "removed"}}, err
 }
 

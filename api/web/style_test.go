@@ -44,6 +44,48 @@ func TestContrast(t *testing.T) {
 	}
 }
 
+var length = regexp.MustCompile(`(-?[0-9.]+)(px|rem)\b`)
+
+// TestSizesAndSteps holds that the style sheet has five sizes of text, which it names once, and that
+// distances are steps of 4 pixels. Text in a figure is measured in units of its drawing.
+func TestSizesAndSteps(t *testing.T) {
+	text, err := os.ReadFile("assets/style.css")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sheet := regexp.MustCompile(`(?s)/\*.*?\*/|--[a-z-]+:[^;]*;`).ReplaceAllString(string(text), "")
+	sheet = regexp.MustCompile(`svg[^{]*text[^{]*\{[^}]*\}`).ReplaceAllString(sheet, "")
+	sizes := regexp.MustCompile(`--(?:tiny|small|body|large|huge): [0-9.]+rem;`).FindAllString(string(text), -1)
+	if len(sizes) != 5 {
+		t.Errorf("there are %d sizes of text: %v", len(sizes), sizes)
+	}
+	seen := 0
+	for _, m := range regexp.MustCompile(`([a-z-]+):\s*([^;{}]+)[;}]`).FindAllStringSubmatch(sheet, -1) {
+		name, value := m[1], m[2]
+		switch base, _, _ := strings.Cut(name, "-"); {
+		case name == "font-size" || name == "font":
+			seen++
+			if value != "inherit" && !regexp.MustCompile(`var\(--(tiny|small|body|large|huge)\)`).MatchString(value) {
+				t.Errorf("%s: %s is none of the five sizes", name, value)
+			}
+		case base == "margin" || base == "padding" || strings.HasSuffix(name, "gap") || base == "top" || base == "right" || base == "bottom" || base == "left" || base == "inset":
+			for _, l := range length.FindAllStringSubmatch(value, -1) {
+				seen++
+				n, err := strconv.ParseFloat(l[1], 64)
+				if l[2] == "rem" {
+					n *= 16
+				}
+				if err != nil || math.Mod(n, 4) != 0 && n != 1 { // 1: a hairline
+					t.Errorf("%s: %s is no step of 4 pixels", name, value)
+				}
+			}
+		}
+	}
+	if seen < 150 {
+		t.Errorf("only %d sizes and distances were read", seen)
+	}
+}
+
 // luminance returns the relative luminance of an sRGB colour, as WCAG defines it.
 func luminance(t *testing.T, hex string) float64 {
 	t.Helper()

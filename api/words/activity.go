@@ -28,7 +28,7 @@ func Did(stored any) (a Activity, ok bool) {
 	case events.MemberAdded:
 		return Activity{Did: "added the member", Whom: e.MemberID, As: "as " + e.Role, Href: "/members"}, true
 	case events.MemberRemoved:
-		return Activity{Did: "removed the member", Whom: e.MemberID, Href: "/members"}, true
+		return Activity{Did: "removed the member", Whom: e.MemberID, Reason: e.Reason, Href: "/members"}, true
 	case events.OrganizationTokenIssued:
 		did := "issued the token svco_" + e.TokenID
 		if e.Rotates != "" {

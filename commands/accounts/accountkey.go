@@ -97,7 +97,10 @@ func (a *Accounts) AccountKeys(ctx context.Context, customerID string) ([]Accoun
 }
 
 // RevokeAccountKey revokes a key of a customer's account, with immediate effect.
-func (a *Accounts) RevokeAccountKey(ctx context.Context, customerID, keyID string) error {
+func (a *Accounts) RevokeAccountKey(ctx context.Context, customerID, keyID, reason string) error {
+	if err := ground.CheckText("reason", reason, ground.MaxReason); err != nil {
+		return err
+	}
 	list, err := a.AccountKeys(ctx, customerID)
 	if err != nil {
 		return err
@@ -106,7 +109,7 @@ func (a *Accounts) RevokeAccountKey(ctx context.Context, customerID, keyID strin
 	if i < 0 { // same text for an unknown key and for another customer's key
 		return errNoKey
 	}
-	return a.revokeKey(ctx, list[i].id, customerID, "revoked in the account")
+	return a.revokeKey(ctx, list[i].id, customerID, reason)
 }
 
 // AccountUsage returns the number of free calls that all keys of an account have used this month.

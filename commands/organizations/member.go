@@ -138,10 +138,15 @@ func (o Organization) mayChange(p Principal, member, role string) error {
 }
 
 // RemoveMember removes a member and revokes the member's tokens, with immediate effect.
-func (a *Organizations) RemoveMember(ctx context.Context, p Principal, member string) error {
+func (a *Organizations) RemoveMember(ctx context.Context, p Principal, member, reason string) error {
 	p, err := a.Permit(ctx, p, RightManage)
 	if err != nil {
 		return err
+	}
+	if reason != "" {
+		if err := ground.CheckText("reason", reason, ground.MaxReason); err != nil {
+			return err
+		}
 	}
 	_, err = ground.Retry(ctx, a.Ground, a.Again(&p, RightManage), func(ctx context.Context) (struct{}, error) {
 		o, history, err := a.ReadOrganization(ctx, p.OrgID)
@@ -155,7 +160,7 @@ func (a *Organizations) RemoveMember(ctx context.Context, p Principal, member st
 			return struct{}{}, err
 		}
 		pending := []ledger.Pending{{Stream: OrganizationStream, Expect: history.At(), Type: events.TypeMemberRemoved}}
-		stored := []any{events.MemberRemoved{MemberID: member}}
+		stored := []any{events.MemberRemoved{MemberID: member, Reason: reason}}
 		tokens, err := a.tokensOf(ctx, p.OrgID)
 		if err != nil {
 			return struct{}{}, err

@@ -48,7 +48,7 @@ func (a *Organizations) OwnActors(ctx context.Context, p Principal) ([]string, e
 	actors := []string{p.Member}
 	for _, t := range tokens {
 		if t.member == p.Member || t.createdBy == p.Member {
-			actors = append(actors, tokenPrefix+t.id)
+			actors = append(actors, TokenActor(t.id))
 		}
 	}
 	return actors, nil

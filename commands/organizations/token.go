@@ -102,11 +102,14 @@ func (a *Organizations) tokenPrincipal(ctx context.Context, bearer string) (Prin
 		return Principal{}, err
 	}
 	p := o.principal(a.Clock())
-	p.ActorID, p.Member, p.Role, p.Scopes = tokenPrefix+t.id, t.member, RoleToken, t.scopes
+	p.ActorID, p.Member, p.Role, p.Scopes = TokenActor(t.id), t.member, RoleToken, t.scopes
 	p.tokenID, p.addresses = t.id, t.addresses
 	p.Preconditions = append(p.Preconditions, t.precondition)
 	return p, nil
 }
+
+// TokenActor returns the actor of the events that a token causes.
+func TokenActor(id string) string { return tokenPrefix + id }
 
 // token returns the state of a token, from the cache or its stream. If orgID is empty, it searches
 // for the organization. For an unknown id it returns the zero state.

@@ -36,6 +36,7 @@ var organizations = []kind{
 	}},
 	{name: TypeMemberRemoved, stored: reflect.TypeFor[MemberRemoved](), shown: in("access", "organizations"), golden: []string{
 		`{"memberId":"cus_1"}`,
+		`{"memberId":"cus_1","reason":"left the company"}`,
 	}},
 	{name: TypeOrganizationTokenIssued, stored: reflect.TypeFor[OrganizationTokenIssued](), shown: in("access"), golden: []string{
 		`{"addresses":["192.0.2.0/24"],"createdBy":"cus_1","expiresAt":"2027-02-18T15:00:00.000Z","member":"cus_2","name":"ci","rotates":"ba9876543210","scopes":["assurance:decide"],"secretHash":"ff","tokenId":"0123456789ab"}`,
@@ -90,6 +91,7 @@ type MemberAdded struct {
 // MemberRemoved is member.removed, schema version 1, in the stream organization.
 type MemberRemoved struct {
 	MemberID string `json:"memberId"`
+	Reason   string `json:"reason,omitempty"` // as the member who removed them gave it
 }
 
 // OrganizationTokenIssued is organization_token.issued, schema version 1, the first event of

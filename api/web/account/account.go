@@ -3,6 +3,7 @@ package account
 import (
 	"context"
 	"net/url"
+	"strings"
 
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/web"
@@ -72,7 +73,7 @@ func (r *Room) postKey(v *web.Visit) (web.View, error) {
 }
 
 func (r *Room) postRevokeKey(v *web.Visit) (web.View, error) {
-	err := r.Commands.RevokeAccountKey(v.Request.Context(), v.Session.Customer, v.Form.Get("keyId"))
+	err := r.Commands.RevokeAccountKey(v.Request.Context(), v.Session.Customer, v.Form.Get("keyId"), strings.TrimSpace(v.Form.Get("reason")))
 	return web.View{Location: "/account", Done: "API key revoked."}, err
 }
 

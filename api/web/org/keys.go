@@ -3,6 +3,7 @@ package org
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands/organizations"
@@ -12,6 +13,7 @@ import (
 // keyPage is the data of the page that lists tokens.
 type keyPage struct {
 	Tokens    []organizations.TokenInfo
+	used      map[string]time.Time // by token
 	People    web.People
 	Scopes    []scopeShown
 	Issued    string // new token, which only this answer shows
@@ -36,6 +38,9 @@ var tokenScopes = []scopeShown{
 // Name returns the name by which the page shows a member.
 func (k keyPage) Name(member string) string { return k.People.Name(member) }
 
+// Used returns when a token last caused an event, and the zero time if it caused none.
+func (k keyPage) Used(token string) time.Time { return k.used[token] }
+
 func (r *Room) showKeys(v *web.Visit) (web.View, error) {
 	page, err := r.keyPage(v.Request.Context(), v.Principal)
 	if err != nil {
@@ -50,7 +55,10 @@ func (r *Room) showKeys(v *web.Visit) (web.View, error) {
 func (r *Room) keyPage(ctx context.Context, p organizations.Principal) (keyPage, error) {
 	page := keyPage{Scopes: tokenScopes, People: web.PeopleOf(ctx, r.Commands.Organizations, p), MayManage: organizations.RoleMay(p.Role, organizations.RightManage), Fresh: p.FreshSignIn}
 	var err error
-	page.Tokens, err = r.Commands.Tokens(ctx, p)
+	if page.Tokens, err = r.Commands.Tokens(ctx, p); err != nil {
+		return page, err
+	}
+	page.used, err = r.queries().LastUse(ctx, p, page.Tokens)
 	return page, err
 }
 

@@ -41,6 +41,15 @@ func (r *Room) showMembers(v *web.Visit) (web.View, error) {
 	return web.View{Template: "members.html", Data: page}, err
 }
 
+// reasonIn returns the reason in a form that confirms what cannot be undone.
+func reasonIn(v *web.Visit) (string, error) {
+	reason := strings.TrimSpace(v.Form.Get("reason"))
+	if reason == "" {
+		return "", policy.Refuse("missing_field", "/reason", "reason must be given: it is recorded in the ledger")
+	}
+	return reason, nil
+}
+
 // postMember adds a member, or changes the role of the member in the form's row.
 func (r *Room) postMember(v *web.Visit) (web.View, error) {
 	ctx, p, email := v.Request.Context(), v.Principal, strings.TrimSpace(v.Form.Get("email"))
@@ -61,10 +70,11 @@ func (r *Room) postMember(v *web.Visit) (web.View, error) {
 }
 
 func (r *Room) postRemoveMember(v *web.Visit) (web.View, error) {
-	if v.Form.Get("sure") != "yes" {
-		return web.View{}, policy.Refuse("missing_field", "/sure", "tick the box to confirm that the member's tokens are revoked, too")
+	reason, err := reasonIn(v)
+	if err != nil {
+		return web.View{}, err
 	}
-	err := r.Commands.RemoveMember(v.Request.Context(), v.Principal, v.Form.Get("memberId"))
+	err = r.Commands.RemoveMember(v.Request.Context(), v.Principal, v.Form.Get("memberId"), reason)
 	return web.View{Location: "/members", Done: "Member removed. The member's tokens are revoked."}, err
 }
 

@@ -33,7 +33,8 @@ type overview struct {
 	Chart      template.HTML // empty if the period has no decision
 	Agents     bars
 	Policy     *decisions.Activation
-	Stops      bool // the policy allows nothing, as after an emergency stop
+	Drafts     []decisions.Draft // that are newer than the active policy
+	Stops      bool              // the policy allows nothing, as after an emergency stop
 	Checkpoint *web.Checkpoint
 	Head       int64
 	Check      ledger.SelfCheck // last self-check of the ledger
@@ -98,10 +99,11 @@ func (r *Room) showOverview(v *web.Visit) (web.View, error) {
 		return web.View{}, err
 	}
 	if p.May(organizations.RightPolicies) == nil {
-		_, activations, err := r.Commands.Policies(ctx, p)
+		drafts, activations, err := r.Commands.Policies(ctx, p)
 		if err != nil {
 			return web.View{}, err
 		}
+		o.Drafts = newDrafts(drafts, activations)
 		if n := len(activations); n > 0 {
 			active, err := versionShown(activations[n-1], nil)
 			if err != nil {
@@ -120,6 +122,20 @@ func (r *Room) showOverview(v *web.Visit) (web.View, error) {
 	}
 	o.Steps = o.Spending.Total.Decisions() == 0
 	return web.View{Template: "overview.html", Data: o}, nil
+}
+
+// newDrafts returns the drafts since the last activation: one of them may be the next version.
+func newDrafts(drafts []decisions.Draft, activations []decisions.Activation) (list []decisions.Draft) {
+	since := ""
+	if n := len(activations); n > 0 {
+		since = activations[n-1].ActivatedAt
+	}
+	for _, d := range drafts {
+		if !d.Activated && d.DraftedAt > since { // both are stamps, which compare as texts
+			list = append(list, d)
+		}
+	}
+	return list
 }
 
 // addSpending adds the sums, the chart and the agents of the overview's period.

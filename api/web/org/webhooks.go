@@ -149,9 +149,10 @@ func (r *Room) postSendAgain(v *web.Visit) (web.View, error) {
 }
 
 func (r *Room) postRemoveWebhook(v *web.Visit) (web.View, error) {
-	if v.Form.Get("sure") != "yes" {
-		return web.View{}, policy.Refuse("missing_field", "/sure", "tick the box to confirm that unsent messages are dropped")
+	reason, err := reasonIn(v)
+	if err != nil {
+		return web.View{}, err
 	}
-	err := r.Webhooks.RemoveWebhook(v.Request.Context(), v.Principal, v.Vars["id"], "removed on its page")
-	return web.View{Location: "/webhooks", Done: "Webhook removed. Its unsent messages are dropped."}, err
+	err = r.Webhooks.RemoveWebhook(v.Request.Context(), v.Principal, v.Vars["id"], reason)
+	return web.View{Location: "/webhooks", Done: "Webhook removed. Its messages that were not sent are dropped."}, err
 }

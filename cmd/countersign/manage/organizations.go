@@ -160,13 +160,14 @@ func (c *memberAddCmd) Run(ctx context.Context, o *screen.Output) error {
 
 type memberRemoveCmd struct {
 	Member string `arg:"" help:"Id of the member."`
+	Reason string `help:"Why, for the ledger." placeholder:"TEXT"`
 	ofOrganization
 }
 
 // Run removes the member.
 func (c *memberRemoveCmd) Run(ctx context.Context, o *screen.Output) error {
 	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
-		if err := app.RemoveMember(ctx, p, c.Member); err != nil {
+		if err := app.RemoveMember(ctx, p, c.Member, c.Reason); err != nil {
 			return err
 		}
 		return o.Result(map[string]string{"memberId": c.Member, "state": "removed"}, "removed\n")

@@ -165,6 +165,18 @@ func TestExportsAreJoinedAndHeldAgainstKeptAnswers(t *testing.T) {
 	verify(2, "--with must be a folder", in("a.tar.gz"), "--with", in("missing"))
 	verify(2, "--with: a record alone", in("kept/k1.json"), "--with", in("kept"))
 
+	one := verify(0, "SAMPLE      1 of 3 decisions, which the nonce has drawn:\n            sequence ", in("b.tar.gz"), "--sample", "1", "--nonce", "6152")
+	if again := verify(0, "SAMPLE", in("all.tar.gz"), "--sample", "1", "--nonce", "6152"); one[strings.Index(one, "SAMPLE"):] != again[strings.Index(again, "SAMPLE"):] {
+		t.Errorf("another decision of another export of the same history is drawn: %s, %s", one, again)
+	}
+	verify(0, `"sample":{"drawn":[{"decisionId":"asd_`, in("b.tar.gz"), "--sample", "5", "--nonce", "6152", "--json")
+	verify(2, "--nonce must be a text of your own", in("b.tar.gz"), "--sample", "1")
+	verify(2, "--sample must be 1 to 10000", in("b.tar.gz"), "--nonce", "6152")
+	verify(2, "--sample must be 1 to 10000", in("b.tar.gz"), "--nonce", "6152", "--sample=-1")
+	verify(2, "--sample: name one export", in("a.tar.gz"), in("b.tar.gz"), "--nonce", "6152", "--sample", "1")
+	verify(2, "--sample: name one export", "--nonce", "6152", "--sample", "1")
+	verify(2, "--sample: a record alone", in("kept/k1.json"), "--nonce", "6152", "--sample", "1")
+
 	// Two records: one that the service has signed, and one that it has not.
 	seed, err := os.ReadFile(filepath.Join(dir, "signing.key"))
 	if err != nil {

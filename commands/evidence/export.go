@@ -139,6 +139,9 @@ func shortHash(name string) [16]byte {
 // this event is the bundle's manifest. Exporting the same range under the same checkpoint again
 // gives the same files, except manifest.json.
 func (a *Evidence) ExportHistory(ctx context.Context, e Export) (Exported, error) {
+	if bundle.Reversed(e.Filters.From, e.Filters.To) {
+		return Exported{}, policy.Refuse("invalid_value", "/to", "to must be later than from")
+	}
 	x := a.exporting(e)
 	steps := []func(context.Context) error{x.rangeOf, x.readHead, x.writeEvents, x.writeRest, x.pack, x.record}
 	if e.Filters.Selects() {

@@ -119,7 +119,7 @@ func TestIDsOfAnotherOrganization(t *testing.T) {
 	}
 	before := victim.history(t)
 	all, _ := api.AssuranceRoutes()
-	tried := 0
+	tried, readable := 0, []string{}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		method, pattern, _ := strings.Cut(name, " ")
 		foreign, found := theirs.in(t, pattern)
@@ -150,11 +150,8 @@ func TestIDsOfAnotherOrganization(t *testing.T) {
 		if got := ask(other.people["owner"], foreign); got.status != 404 {
 			t.Errorf("%s as owner of another organization: %d %s", name, got.status, got.body)
 		}
-		// The id is correct: its owner can read it.
 		if method == http.MethodGet && !strings.HasSuffix(pattern, "/approval") {
-			if got := ask(victim.people["owner"], foreign); got.status != 200 {
-				t.Errorf("%s as its owner: %d %s", name, got.status, got.body)
-			}
+			readable = append(readable, foreign)
 		}
 	}
 	if tried < 100 {
@@ -162,6 +159,12 @@ func TestIDsOfAnotherOrganization(t *testing.T) {
 	}
 	if after := victim.history(t); after != before {
 		t.Errorf("%d events became %d", before, after)
+	}
+	// The ids are correct: their owner can read them, which may add to the access history.
+	for _, path := range readable {
+		if got := victim.people["owner"].get(path); got.status != 200 {
+			t.Errorf("%s as its owner: %d %s", path, got.status, got.body)
+		}
 	}
 	delete(theirs, "position") // a number that appears in many texts
 	for _, path := range []string{"/api/assurance/history", "/api/assurance/decisions", "/api/assurance/members", "/api/assurance/tokens", "/api/assurance/webhooks", "/api/assurance/policies", "/api/assurance/organization"} {

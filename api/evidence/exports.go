@@ -103,6 +103,11 @@ func (s *Exports) getExport(c *op.Call) (op.Reply, error) {
 	if err != nil {
 		return op.Reply{}, err
 	}
+	if !manifest.Filters.NoPersonal {
+		if err := s.Commands.NotePersonalOpened(c.Request.Context(), c.Principal, "exports"); err != nil {
+			return op.Reply{}, err
+		}
+	}
 	var packed bytes.Buffer
 	if err := bundle.NewFolder(folder).Pack(&packed); err != nil {
 		return op.Reply{}, err

@@ -165,6 +165,18 @@ func TestExportsAreJoinedAndHeldAgainstKeptAnswers(t *testing.T) {
 	verify(2, "--with must be a folder", in("a.tar.gz"), "--with", in("missing"))
 	verify(2, "--with: a record alone", in("kept/k1.json"), "--with", in("kept"))
 
+	one := verify(0, "SAMPLE      1 of 3 decisions, which the nonce has drawn:\n            sequence ", in("b.tar.gz"), "--sample", "1", "--nonce", "6152")
+	if again := verify(0, "SAMPLE", in("all.tar.gz"), "--sample", "1", "--nonce", "6152"); one[strings.Index(one, "SAMPLE"):] != again[strings.Index(again, "SAMPLE"):] {
+		t.Errorf("another decision of another export of the same history is drawn: %s, %s", one, again)
+	}
+	verify(0, `"sample":{"drawn":[{"decisionId":"asd_`, in("b.tar.gz"), "--sample", "5", "--nonce", "6152", "--json")
+	verify(2, "--nonce must be a text of your own", in("b.tar.gz"), "--sample", "1")
+	verify(2, "--sample must be 1 to 10000", in("b.tar.gz"), "--nonce", "6152")
+	verify(2, "--sample must be 1 to 10000", in("b.tar.gz"), "--nonce", "6152", "--sample=-1")
+	verify(2, "--sample: name one export", in("a.tar.gz"), in("b.tar.gz"), "--nonce", "6152", "--sample", "1")
+	verify(2, "--sample: name one export", "--nonce", "6152", "--sample", "1")
+	verify(2, "--sample: a record alone", in("kept/k1.json"), "--nonce", "6152", "--sample", "1")
+
 	// Two records: one that the service has signed, and one that it has not.
 	seed, err := os.ReadFile(filepath.Join(dir, "signing.key"))
 	if err != nil {
@@ -240,10 +252,13 @@ func TestAStatementAboutAnAgentIsCountedAgain(t *testing.T) {
 	a.run(2, "--between needs two times", "prove", "--agent", "agent", "--out", in("none.tar.gz"), "--between", "2020-01-01")
 	a.run(2, "name the period", "prove", "--agent", "agent", "--out", in("none.tar.gz"))
 	for want, period := range map[string][]string{"--between: want a time": {"--between", "yesterday", "2999-01-01"}, "TO: want a time": {"--between", "2020-01-01", "tomorrow"},
-		"give --period, or --between and TO, not both": {"--between", "2020-01-01", "2999-01-01", "--period", "2026"}} {
+		"give --period, or --between and TO, not both": {"--between", "2020-01-01", "2999-01-01", "--period", "2026"},
+		"TO must be later than --between":              {"--between", "2999-01-01", "2020-01-01"}} {
 		a.run(2, want, append([]string{"prove", "--agent", "agent", "--out", in("none.tar.gz")}, period...)...)
 	}
-	a.run(2, "agent must be one that decisions", "prove", "--agent", "agnet", "--out", in("none.tar.gz"), "--between", "2020-01-01", "2999-01-01")
+	a.run(2, "TO must be later than --between", "prove", "--agent", "agent", "--out", in("none.tar.gz"), "--between", "2020-01-01T00:00:00Z", "2020-01-01")
+	a.run(2, "--to must be later than --from", "export", "--out", in("none.tar.gz"), "--from", "2999-01-01", "--to", "2020-01-01")
+	a.run(2, "agent must be the id of an agent", "prove", "--agent", "agnet", "--out", in("none.tar.gz"), "--between", "2020-01-01", "2999-01-01")
 	const all = "2 allow, 0 deny, 0 needs_review; 0 approved, 0 rejected; receipts 0 conforming, 0 inconclusive, 0 violation; authorized 2, largest 0.5 USD, total 1 USD; settled, as reported, 0, largest 0 USD, total 0 USD"
 	flat := func(text string) string { return strings.Join(strings.Fields(text), " ") }
 	for period, says := range map[string]string{"2020-01-01 2999-01-01": all, "2020-01-01 2020-04-01": strings.ReplaceAll(strings.ReplaceAll(strings.Replace(all, "2 allow", "0 allow", 1), "authorized 2, largest 0.5", "authorized 0, largest 0"), "total 1 ", "total 0 ")} {

@@ -152,6 +152,9 @@ func (a *Decisions) Record(ctx context.Context, p organizations.Principal, decis
 	if errors.Is(err, vault.ErrErased) {
 		err = errNoDecision
 	}
+	if err == nil {
+		err = a.noteOpened(ctx, p, history.Events[i], false)
+	}
 	return envelope, inWords(ground.Refusal(err), "")
 }
 

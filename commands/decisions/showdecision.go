@@ -53,8 +53,19 @@ func (a *Decisions) ShowDecision(ctx context.Context, p organizations.Principal,
 	if c.Standing, err = a.standing(ctx, p.OrgID, history); err != nil {
 		return c, err
 	}
-	c.Own, err = a.IsOwn(ctx, p, history.Events[0].Actor)
-	return c, err
+	if c.Own, err = a.IsOwn(ctx, p, history.Events[0].Actor); err != nil {
+		return c, err
+	}
+	return c, a.noteOpened(ctx, p, history.Events[0], c.Erased)
+}
+
+// noteOpened records that the personal members of a decision were decrypted for a principal, unless
+// it has none or they were erased.
+func (a *Decisions) noteOpened(ctx context.Context, p organizations.Principal, e ledger.Event, erased bool) error {
+	if erased || !vault.Sealed(e) {
+		return nil
+	}
+	return a.NotePersonalOpened(ctx, p, "decisions")
 }
 
 func (c *DecisionCase) add(ctx context.Context, a *Decisions, e ledger.Event) error {
@@ -122,6 +133,9 @@ func (a *Decisions) DecisionRecords(ctx context.Context, p organizations.Princip
 			return nil, ground.Refusal(err)
 		}
 		if records[sequence], err = readable(s.Record, erased); err != nil {
+			return nil, err
+		}
+		if err := a.noteOpened(ctx, p, e, erased); err != nil {
 			return nil, err
 		}
 	}

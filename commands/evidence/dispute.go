@@ -104,11 +104,7 @@ func (x *exporting) writeDispute(ctx context.Context) error {
 		return fmt.Errorf("%w: the streams of the dispute have no events", ledger.ErrTampered)
 	}
 	for _, e := range list {
-		opened, erased, err := x.open(ctx, e)
-		if err == nil {
-			err = x.write(ctx, e, opened, erased, true, true)
-		}
-		if err != nil {
+		if err := x.write(ctx, e, true, true); err != nil {
 			return err
 		}
 	}

@@ -139,6 +139,9 @@ func shortHash(name string) [16]byte {
 // this event is the bundle's manifest. Exporting the same range under the same checkpoint again
 // gives the same files, except manifest.json.
 func (a *Evidence) ExportHistory(ctx context.Context, e Export) (Exported, error) {
+	if bundle.Reversed(e.Filters.From, e.Filters.To) {
+		return Exported{}, policy.Refuse("invalid_value", "/to", "to must be later than from")
+	}
 	x := a.exporting(e)
 	steps := []func(context.Context) error{x.rangeOf, x.readHead, x.writeEvents, x.writeRest, x.pack, x.record}
 	if e.Filters.Selects() {
@@ -372,17 +375,13 @@ func (x *exporting) writeEvents(ctx context.Context) error {
 
 // event writes one event of a history, without its payload if it is outside the period.
 func (x *exporting) event(ctx context.Context, e ledger.Event, last bool) error {
-	opened, erased, err := x.open(ctx, e)
-	if err != nil {
-		return err
-	}
 	show := e.OccurredUS >= x.from && (x.to == 0 || e.OccurredUS < x.to)
-	return x.write(ctx, e, opened, erased, show, x.manifest.Count <= bundle.AllProofs || last || e.Sequence == x.manifest.FirstSequence)
+	return x.write(ctx, e, show, x.manifest.Count <= bundle.AllProofs || last || e.Sequence == x.manifest.FirstSequence)
 }
 
 // write writes one event to all files: its line, its inclusion proof if prove is set, and if show
 // is set its payload, its openings or a redaction, and its lines in the views.
-func (x *exporting) write(ctx context.Context, e ledger.Event, opened openedEvent, erased, show, prove bool) error {
+func (x *exporting) write(ctx context.Context, e ledger.Event, show, prove bool) error {
 	line := ledger.NewLine(e)
 	if !show {
 		line.Payload = nil
@@ -403,13 +402,17 @@ func (x *exporting) write(ctx context.Context, e ledger.Event, opened openedEven
 	if !show {
 		return nil
 	}
+	openings, erased, err := x.open(ctx, e)
+	if err != nil {
+		return err
+	}
 	shown := bundle.Shows{Event: e}
-	if erased || len(opened.openings) > 0 && !x.handsOut(e) {
+	if erased || len(openings) > 0 && !x.handsOut(e) {
 		if err := writeLine(x.redactions, map[string]any{"eventId": e.ID, "erased": erased}); err != nil {
 			return err
 		}
 	} else {
-		for _, o := range opened.openings {
+		for _, o := range openings {
 			opening := bundle.Opening{EventID: e.ID, Pointer: o.Pointer, Salt: hex.EncodeToString(o.Salt), Value: string(o.Value)}
 			if err := writeLine(x.openings, opening); err != nil {
 				return err
@@ -418,10 +421,11 @@ func (x *exporting) write(ctx context.Context, e ledger.Event, opened openedEven
 		}
 	}
 	x.count(shown)
-	if err := x.remember(ctx, e, opened); err != nil {
+	read, err := x.views.Add(shown)
+	if err != nil {
 		return err
 	}
-	return x.views.Add(shown)
+	return x.remember(ctx, read)
 }
 
 // handsOut reports whether the bundle may contain the personal data of an event. An export for one
@@ -433,59 +437,48 @@ func (x *exporting) handsOut(e ledger.Event) bool {
 	return vault.DataKey(e) == x.agentKey
 }
 
-// openedEvent is the decrypted personal data and the record of an event.
-type openedEvent struct {
-	openings []vault.Opening
-	record   forms.Record
-}
-
-// open decrypts an event's personal data and parses its record. erased reports that the data
-// cannot be decrypted.
-func (x *exporting) open(ctx context.Context, e ledger.Event) (o openedEvent, erased bool, err error) {
+// open decrypts an event's personal data. erased reports that the data cannot be decrypted.
+func (x *exporting) open(ctx context.Context, e ledger.Event) (openings []vault.Opening, erased bool, err error) {
 	if x.app.Vault != nil {
-		o.openings, err = x.app.Vault.Openings(ctx, e)
+		openings, err = x.app.Vault.Openings(ctx, e)
 	} else if strings.Contains(string(e.Payload), `"sealed":`) {
 		err = vault.ErrErased // without a vault, treat personal data as erased
 	}
 	if errors.Is(err, vault.ErrErased) {
 		erased, err = true, nil
 	}
-	if err != nil {
-		return o, false, err
-	}
-	o.record, err = forms.ReadRecord(e.Payload)
-	return o, erased, err
+	return openings, erased, err
 }
 
 // remember collects the policies, rule sets and decision ids for the other files of the bundle.
-func (x *exporting) remember(ctx context.Context, e ledger.Event, o openedEvent) error {
+func (x *exporting) remember(ctx context.Context, e forms.Event) error {
 	switch e.Type {
 	case events.TypePolicyActivated:
-		stored, err := events.As[events.PolicyActivated](e)
+		stored, err := events.As[events.PolicyActivated](e.Event)
 		if err != nil {
 			return err
 		}
 		x.policies[canon.Hash(stored.Policy)] = stored.Policy
 	case events.TypeDecisionRecorded:
 		x.showing++
-		x.decisions.add(o.record.DecisionID)
-		if rules, hash := assurance.Catalogue(); hash == o.record.RulesetHash && x.rules[hash] == nil {
+		x.decisions.add(e.Record.DecisionID)
+		if rules, hash := assurance.Catalogue(); hash == e.Record.RulesetHash && x.rules[hash] == nil {
 			text, err := canon.Marshal(rules)
 			if err != nil {
 				return err
 			}
 			x.rules[hash] = text
 		}
-		return x.policyOf(ctx, o.record.Policy.PolicyHash, e)
+		return x.policyOf(ctx, e.Record.Policy.PolicyHash, e.Event)
 	case events.TypeCallCompleted:
-		stored, err := events.As[events.CallCompleted](e)
+		stored, err := events.As[events.CallCompleted](e.Event)
 		if err != nil {
 			return err
 		}
 		x.ruleset(stored.RulesetVersion, stored.RulesetHash)
 	case events.TypeReceiptRecorded, events.TypeApprovalRecorded:
-		if !x.decisions.has(o.record.DecisionID) {
-			x.manifest.PriorDecisions[o.record.DecisionID] = o.record.DecisionRecordHash
+		if !x.decisions.has(e.Record.DecisionID) {
+			x.manifest.PriorDecisions[e.Record.DecisionID] = e.Record.DecisionRecordHash
 		}
 	}
 	return nil

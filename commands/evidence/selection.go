@@ -291,13 +291,5 @@ func (x *exporting) line(ctx context.Context, e ledger.Event, show, prove bool) 
 	if x.manifest.Count++; x.manifest.Count == 1 {
 		x.manifest.FirstSequence = e.Sequence
 	}
-	var opened openedEvent
-	var erased bool
-	if show {
-		var err error
-		if opened, erased, err = x.open(ctx, e); err != nil {
-			return err
-		}
-	}
-	return x.write(ctx, e, opened, erased, show, prove)
+	return x.write(ctx, e, show, prove)
 }

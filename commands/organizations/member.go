@@ -34,7 +34,14 @@ func (a *Organizations) Members(ctx context.Context, p Principal) ([]MemberInfo,
 	if err != nil {
 		return nil, err
 	}
-	return a.MembersOf(ctx, p.OrgID)
+	list, err := a.MembersOf(ctx, p.OrgID)
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(list, func(m MemberInfo) bool { return m.Email != "" && m.MemberID != p.Member }) {
+		err = a.NotePersonalOpened(ctx, p, "members")
+	}
+	return list, err
 }
 
 // MembersOf returns the members of an organization without checking a right.

@@ -28,6 +28,7 @@ type Organizations struct {
 
 	organizations cache.Cache[Organization]
 	tokens        cache.Cache[organizationToken]
+	opened        cache.Cache[string] // day of the last personal.opened, by organization, actor and place
 }
 
 // The plans and states of an organization.

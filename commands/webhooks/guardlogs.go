@@ -3,6 +3,7 @@ package webhooks
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -129,7 +130,10 @@ func (a *Webhooks) GuardReports(ctx context.Context, p organizations.Principal, 
 			reports = append(reports, report)
 		}
 	}
-	return reports, nil
+	if slices.ContainsFunc(reports, func(r GuardReport) bool { return len(r.Lines) > 0 }) {
+		err = a.NotePersonalOpened(ctx, p, "guard")
+	}
+	return reports, err
 }
 
 // openGuard decrypts a report and keeps the lines that GuardReport shows. If the lines were

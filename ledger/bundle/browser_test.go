@@ -34,15 +34,39 @@ vm.runInContext("loadVerifier", page)(process.argv[3]).then((verifier) => {
 });
 `
 
+// asked is an export with the keys and the pin for it. Archive is a path.
+type asked struct {
+	Keys    string `json:"keys"`
+	Pin     string `json:"pin"`
+	Archive string `json:"archive"`
+}
+
+// answered is a bundle.Result as JSON, or why the export could not be checked.
+type answered struct{ Says, Lacks string }
+
+// moduleSays verifies exports in the WebAssembly module, under Node.
+func moduleSays(t *testing.T, module string, asks []asked) (answers []answered) {
+	t.Helper()
+	driver := filepath.Join(t.TempDir(), "driver.cjs")
+	if err := os.WriteFile(driver, []byte(inPage), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), "node", driver, "../../api/web/assets/verify.js", module)
+	command.Stdin, command.Stderr = bytes.NewReader(must(json.Marshal(asks))), t.Output()
+	out, err := command.Output()
+	if err == nil {
+		err = json.Unmarshal(out, &answers)
+	}
+	if err != nil || len(answers) != len(asks) {
+		t.Fatalf("the module answered %d of %d times: %v", len(answers), len(asks), err)
+	}
+	return answers
+}
+
 // browserSays checks that the bundles get the same verdict from an archive in memory, and from the
 // WebAssembly module that the page /verify loads.
 func browserSays(t *testing.T, names []string, cases map[string]altered) {
 	t.Helper()
-	type asked struct {
-		Keys    string `json:"keys"`
-		Pin     string `json:"pin"`
-		Archive string `json:"archive"`
-	}
 	var asks []asked
 	var checked []string
 	folder := t.TempDir()
@@ -75,20 +99,7 @@ func browserSays(t *testing.T, names []string, cases map[string]altered) {
 	if module == "" {
 		return
 	}
-	driver := filepath.Join(folder, "driver.cjs")
-	if err := os.WriteFile(driver, []byte(inPage), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	command := exec.CommandContext(t.Context(), "node", driver, "../../api/web/assets/verify.js", module)
-	command.Stdin, command.Stderr = bytes.NewReader(must(json.Marshal(asks))), t.Output()
-	out, err := command.Output()
-	var answers []struct{ Says, Lacks string }
-	if err == nil {
-		err = json.Unmarshal(out, &answers)
-	}
-	if err != nil || len(answers) != len(asks) {
-		t.Fatalf("the module answered %d of %d times: %v", len(answers), len(asks), err)
-	}
+	answers := moduleSays(t, module, asks)
 	for i, answer := range answers {
 		var r bundle.Result
 		var lacks error

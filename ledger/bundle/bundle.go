@@ -91,6 +91,14 @@ func (f Filters) Period() (from, to int64, ok bool) {
 	return from, to, true
 }
 
+// Reversed says whether a period ends at its beginning or before. It is false if one of the two
+// times (RFC 3339) is empty or has another form.
+func Reversed(from, to string) bool {
+	first, errFrom := time.Parse(time.RFC3339, from)
+	next, errTo := time.Parse(time.RFC3339, to)
+	return errFrom == nil && errTo == nil && !next.After(first)
+}
+
 // Proof is a line of proofs/inclusion.jsonl, or of proofs/consistency.jsonl, which has From
 // instead of Position.
 type Proof struct {

@@ -69,7 +69,7 @@ func (d disputed) draw() map[string][]byte {
 	if d.say != nil {
 		d.say(&m)
 	}
-	files := map[string][]byte{"VERIFY.md": bundle.Format, "events.jsonl": must(bundle.Lines(lines)), "proofs/inclusion.jsonl": must(bundle.Lines(proofs)),
+	files := map[string][]byte{"VERIFY.md": standIn, "events.jsonl": must(bundle.Lines(lines)), "proofs/inclusion.jsonl": must(bundle.Lines(proofs)),
 		"checkpoint.txt": note(builder.Size(), builder.Root()), "views/dispute.html": []byte("<p>paid</p>")}
 	sign(files, m)
 	if d.files != nil {
@@ -81,6 +81,17 @@ func (d disputed) draw() map[string][]byte {
 // The attacks on a dispute pack are made with the keys of the service (say, lines, history) or
 // without them (files).
 func TestLiesInADispute(t *testing.T) {
+	bothSay(t, liesInADispute())
+	r := verified(t, disputed{}.draw(), nil)
+	if want := []string{"whole: decision/asd_1: events 1 to 3"}; !slices.Equal(r.Proven, want) {
+		t.Errorf("proven: %q", r.Proven)
+	}
+	if want := []string{"up to position 6: decision/asd_1 has no event after 3"}; !slices.Equal(r.Stated, want) {
+		t.Errorf("stated: %q", r.Stated)
+	}
+}
+
+func liesInADispute() map[string]altered {
 	replaced := func(name, old, new string) func(map[string][]byte) {
 		return func(files map[string][]byte) {
 			changed := strings.Replace(string(files[name]), old, new, 1)
@@ -90,7 +101,7 @@ func TestLiesInADispute(t *testing.T) {
 			files[name] = []byte(changed)
 		}
 	}
-	bothSay(t, map[string]altered{
+	return map[string]altered{
 		"as it is":             {files: disputed{}.draw()},
 		"the page altered":     {files: disputed{files: replaced("views/dispute.html", "paid", "free")}.draw(), reason: "views/dispute.html: hash"},
 		"an event altered":     {files: disputed{files: replaced("events.jsonl", "cus_1", "cus_2")}.draw(), reason: "events.jsonl: hash"},
@@ -123,12 +134,5 @@ func TestLiesInADispute(t *testing.T) {
 		"the schema of a history": {files: disputed{say: func(m *bundle.Manifest) { m.Schema = bundle.Schema }}.draw(), reason: "manifest.json: dispute"},
 		"without its list":        {files: disputed{say: func(m *bundle.Manifest) { m.Dispute = nil }}.draw(), reason: "manifest.json: dispute"},
 		"more events counted":     {files: disputed{say: func(m *bundle.Manifest) { m.Count = 4 }}.draw(), reason: "events.jsonl: count"},
-	})
-	r := verified(t, disputed{}.draw(), nil)
-	if want := []string{"whole: decision/asd_1: events 1 to 3"}; !slices.Equal(r.Proven, want) {
-		t.Errorf("proven: %q", r.Proven)
-	}
-	if want := []string{"up to position 6: decision/asd_1 has no event after 3"}; !slices.Equal(r.Stated, want) {
-		t.Errorf("stated: %q", r.Stated)
 	}
 }

@@ -204,7 +204,7 @@ func (o told) draw() map[string][]byte {
 	if o.say != nil {
 		o.say(&m)
 	}
-	files := map[string][]byte{"VERIFY.md": bundle.Format, "events.jsonl": must(bundle.Lines(lines)), "proofs/inclusion.jsonl": must(bundle.Lines(proofs)),
+	files := map[string][]byte{"VERIFY.md": standIn, "events.jsonl": must(bundle.Lines(lines)), "proofs/inclusion.jsonl": must(bundle.Lines(proofs)),
 		"checkpoint.txt": note(builder.Size(), builder.Root())}
 	sign(files, m)
 	return files
@@ -274,14 +274,16 @@ func changedLine(at int, change func(*ledger.Line)) func([]ledger.Line) []ledger
 
 // The attacker has every key. If a selection cannot reveal a falsification, it is valid here; the
 // audit of the database and the export of a whole history find it.
-func TestLiesInASelection(t *testing.T) {
+func TestLiesInASelection(t *testing.T) { bothSay(t, liesInASelection()) }
+
+func liesInASelection() map[string]altered {
 	const series = "decision/deny of agent sub_k: "
 	payload := func(lines []ledger.Line) []ledger.Line {
 		all := draws(told{filters: bundle.Filters{Agent: "a-k", Decision: "deny"}})
 		lines[0].Payload = all[0].Payload
 		return lines
 	}
-	bothSay(t, map[string]altered{
+	return map[string]altered{
 		"as it is":                               {files: told{}.draw()},
 		"of every outcome":                       {files: told{filters: bundle.Filters{Agent: "a-k"}}.draw()},
 		"of the tenant":                          {files: told{filters: bundle.Filters{Decision: "deny"}}.draw()},
@@ -346,7 +348,7 @@ func TestLiesInASelection(t *testing.T) {
 		"an agent of two words":           {files: told{say: func(m *bundle.Manifest) { m.Selection.Agent = "sub_k x" }}.draw(), reason: "manifest.json: selection"},
 		"without the proof of an event":   {files: told{proofs: func(p []bundle.Proof) []bundle.Proof { return p[1:] }}.draw(), reason: "proofs/inclusion.jsonl: missing"},
 		"an event that was not asked for": {files: told{lines: func(l []ledger.Line) []ledger.Line { return append(l[:5:5], memberLine(), l[5]) }}.draw(), reason: "events.jsonl line 6: selection"},
-	})
+	}
 }
 
 // draws returns the lines of a bundle.
@@ -419,9 +421,7 @@ func TestWhatASelectionProves(t *testing.T) {
 // If two readers were shown different newest numbers, or one reader was shown a higher one before,
 // their pins reveal it.
 func TestAPinKeepsTheNewestOfASeries(t *testing.T) {
-	deny := bundle.Filters{Agent: "a-k", Decision: "deny"}
-	whole := told{filters: deny}
-	files := whole.draw()
+	files := told{filters: bundle.Filters{Agent: "a-k", Decision: "deny"}}.draw()
 	r := verified(t, files, files["checkpoint.txt"])
 	if !r.Valid || !strings.Contains(string(r.Pin), "\norg_1 decision/deny sub_k 4 ") || !strings.Contains(string(r.Pin), "\norg_1 9 ") {
 		t.Fatalf("the pin is %s: %+v", r.Pin, r)
@@ -429,17 +429,23 @@ func TestAPinKeepsTheNewestOfASeries(t *testing.T) {
 	if again := verified(t, files, r.Pin); !again.Valid {
 		t.Errorf("with its own pin: %+v", again)
 	}
-	kept := must(checkpoint.ParsePin(r.Pin))
+	bothSay(t, pinnedSeries(r.Pin))
+}
+
+// pinnedSeries has a selection with other pins. seen is the pin that it leaves.
+func pinnedSeries(seen []byte) map[string]altered {
+	whole := told{filters: bundle.Filters{Agent: "a-k", Decision: "deny"}}
+	kept := must(checkpoint.ParsePin(seen))
 	name := checkpoint.SeriesName("org_1", "decision/deny", "sub_k")
 	pin := func(number int64, hash string) []byte {
 		kept.Tenants = map[string]checkpoint.Seen{name: {Sequence: number, Hash: hash}}
 		return kept.Text()
 	}
 	hash := strings.Repeat("ab", 32)
-	bothSay(t, map[string]altered{
+	return map[string]altered{
 		"the same":                  {files: whole.draw(), pin: pin(4, kept.Tenants[name].Hash)},
 		"another newest":            {files: whole.draw(), pin: pin(4, hash), reason: "pin: FORK: decision/deny of agent sub_k: 4 is not the event you have seen"},
 		"another one in the middle": {files: whole.draw(), pin: pin(2, hash), reason: "pin: FORK: decision/deny of agent sub_k: 2 is not the event you have seen"},
 		"more was seen":             {files: whole.draw(), pin: pin(7, hash), reason: "pin: ROLLBACK: decision/deny of agent sub_k: 4 is the newest, and you have seen 7"},
-	})
+	}
 }

@@ -10,6 +10,21 @@ import (
 
 // A statement about an agent contains exact sums over its events, and both verifiers recount them.
 func TestLiesInAStatement(t *testing.T) {
+	cases := liesInAStatement()
+	bothSay(t, cases)
+	r := verified(t, cases["as it is"].files, nil)
+	const text = "statement, counted again from these events: 4 allow, 1 deny, 2 needs_review; 1 approved, 1 rejected; receipts 1 conforming, 0 inconclusive, 1 violation; " +
+		"authorized 5, largest 100 USD, total 100.3 USD (2 of unknown amount); settled, as reported, 2, largest 1000 USD, total 1000.2 USD"
+	if last := r.Proven[len(r.Proven)-1]; last != text {
+		t.Errorf("%q", last)
+	}
+	r = verified(t, cases["of a period"].files, nil)
+	if last := r.Proven[len(r.Proven)-1]; !strings.Contains(last, "settled, as reported, 2, largest 0 USD, total 0 USD (2 of unknown amount)") {
+		t.Errorf("%q", last)
+	}
+}
+
+func liesInAStatement() map[string]altered {
 	history := []drawnEvent{
 		{"decision", "allow", "k", 0, "0.1"}, {"decision", "allow", "k", 0, "0.20"}, {"decision", "deny", "k", 0, "1000"}, {"decision", "needs_review", "k", 0, "100"},
 		{"approval", "approved", "k", 3, ""}, {"receipt", "conforming", "k", 1, ""}, {"decision", "allow", "k", 0, ""}, {"receipt", "violation", "k", 2, ""},
@@ -51,15 +66,5 @@ func TestLiesInAStatement(t *testing.T) {
 	} {
 		cases[name] = altered{files: states(all, lie), reason: "statement: the events say " + says}
 	}
-	bothSay(t, cases)
-	r := verified(t, states(all, honest), nil)
-	const text = "statement, counted again from these events: 4 allow, 1 deny, 2 needs_review; 1 approved, 1 rejected; receipts 1 conforming, 0 inconclusive, 1 violation; " +
-		"authorized 5, largest 100 USD, total 100.3 USD (2 of unknown amount); settled, as reported, 2, largest 1000 USD, total 1000.2 USD"
-	if last := r.Proven[len(r.Proven)-1]; last != text {
-		t.Errorf("%q", last)
-	}
-	r = verified(t, states(late, honest), nil)
-	if last := r.Proven[len(r.Proven)-1]; !strings.Contains(last, "settled, as reported, 2, largest 0 USD, total 0 USD (2 of unknown amount)") {
-		t.Errorf("%q", last)
-	}
+	return cases
 }

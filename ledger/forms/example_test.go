@@ -1,6 +1,7 @@
 package forms_test
 
 import (
+	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
 
@@ -63,4 +64,12 @@ func ExampleTLogProof() {
 	// ledger.example.com/0
 	// 2
 	// …
+}
+
+func ExampleTLogPolicy() {
+	public := ed25519.NewKeyFromSeed(make([]byte, 32)).Public().(ed25519.PublicKey)
+	fmt.Print(string(forms.TLogPolicy("ledger.example.com/0", []ed25519.PublicKey{public})))
+	// Output:
+	// log ledger.example.com/0+aa0ddcdc+ATtqJ7zOtqQtYqOo0CpvDXNlMhV3HeJDpjrASKGLWdop
+	// quorum none
 }

@@ -208,18 +208,19 @@ func (s *Set) put(name string, text []byte) error {
 	return errors.Join(err, file.Close())
 }
 
-// Add adds an event whose payload the bundle shows, with its openings in the bundle.
-func (s *Set) Add(e bundle.Shows) error {
+// Add adds an event whose payload the bundle shows, with its openings in the bundle. It returns the
+// event as the views read it, so that the caller need not parse the record again.
+func (s *Set) Add(e bundle.Shows) (forms.Event, error) {
 	opened, err := forms.NewEvent(s.Origin, e)
 	if err != nil {
-		return fmt.Errorf("read the payload of event %s: %w", e.ID, err)
+		return opened, fmt.Errorf("read the payload of event %s: %w", e.ID, err)
 	}
 	for _, v := range s.views {
 		if err := v.Add(opened); err != nil {
-			return err
+			return opened, err
 		}
 	}
-	return nil
+	return opened, nil
 }
 
 // Close completes the views and closes their files.
@@ -254,7 +255,7 @@ func Make(ctx context.Context, b *bundle.Bundle, keys []ed25519.PublicKey, names
 	}
 	for e, err := range b.Events(ctx) {
 		if err == nil {
-			err = s.Add(e)
+			_, err = s.Add(e)
 		}
 		if err != nil {
 			return errors.Join(err, s.closeFiles())

@@ -11,7 +11,9 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/cmd/countersign/setting"
 	"github.com/countersign/countersign/commands"
+	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/commands/payments"
+	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/policy/canon"
 	"github.com/countersign/countersign/projections"
 )
@@ -56,6 +58,9 @@ func writePayments(ctx context.Context, o *screen.Output, l *setting.Ledger, lis
 				return err
 			}
 			payment.Payer, payment.Transaction = info.Payer, info.Transaction
+			if err := noteOpened(ctx, n.App, info.Payer); err != nil {
+				return err
+			}
 			shown = append(shown, listedPayment{payment, canon.Stamp(payment.ClaimedAt)})
 			rows.Add(row(payment)...)
 		}
@@ -78,11 +83,23 @@ type paymentsShowCmd struct {
 func (c *paymentsShowCmd) Run(ctx context.Context, o *screen.Output) error {
 	return node.With(ctx, &c.Ledger, func(app *commands.App) error {
 		info, err := app.Payment(ctx, c.ID)
+		if err == nil {
+			err = noteOpened(ctx, app, info.Payer)
+		}
 		if err != nil {
 			return err
 		}
 		return o.Result(info, paymentText(info))
 	})
+}
+
+// noteOpened records that the operator is shown the address of a payer, which is empty if it was
+// erased.
+func noteOpened(ctx context.Context, app *commands.App, payer string) error {
+	if payer == "" {
+		return nil
+	}
+	return app.NotePersonalOpened(ctx, organizations.Principal{OrgID: ledger.ServiceTenant, ActorID: "operator"}, "payments")
 }
 
 func paymentText(p payments.PaymentInfo) string {
@@ -123,6 +140,9 @@ func (c *paymentsReconcileCmd) Run(ctx context.Context, o *screen.Output) error 
 				fmt.Fprintf(o.Stderr, "countersign: %s: %v\n", payment.PaymentID, err)
 			}
 			info, err := n.App.Payment(ctx, payment.PaymentID)
+			if err == nil {
+				err = noteOpened(ctx, n.App, info.Payer)
+			}
 			if err != nil {
 				return err
 			}

@@ -48,6 +48,9 @@ type refundsShowCmd struct {
 func (c *refundsShowCmd) Run(ctx context.Context, o *screen.Output) error {
 	return node.With(ctx, &c.Ledger, func(app *commands.App) error {
 		r, err := app.Refund(ctx, c.ID)
+		if err == nil {
+			err = noteOpened(ctx, app, r.To)
+		}
 		if err != nil {
 			return err
 		}

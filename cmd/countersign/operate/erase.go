@@ -69,7 +69,7 @@ func (c *Erase) Run(ctx context.Context, o *screen.Output) error {
 	text := fmt.Sprintf("%s was destroyed%s; other nodes drop it within a minute. The wrapped key is still %sin the write-ahead log until its segments are recycled, and in replicas and backups until they are deleted\n", keyID, done, left)
 	if letters := filepath.Join(c.Dir(), setting.LettersFile); c.Private() {
 		if _, err := os.Stat(letters); err == nil {
-			text += fmt.Sprintf("NOT erased: e-mail stored in %s may name the subject; remove the file while serve does not run\n", letters)
+			text += fmt.Sprintf("NOT erased: e-mail stored in %s, and printed by serve, may name the subject; remove the file while serve does not run\n", letters)
 		}
 	}
 	return o.Result(map[string]string{"keyId": keyID}, text)

@@ -49,6 +49,9 @@ func (c *Verify) exports(ctx context.Context, o *screen.Output, first *bundle.Bu
 	if err != nil {
 		return err
 	}
+	if c.Sample > 0 && result.Valid {
+		return c.sample(ctx, o, first, result, text)
+	}
 	if len(c.Files) == 1 {
 		return answer(o, result, text, result.Valid)
 	}

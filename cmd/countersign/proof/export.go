@@ -181,8 +181,13 @@ func span(named string, first, next bound) (from, to string, err error) {
 	if from, err = first.moment(); err != nil {
 		return "", "", err
 	}
-	to, err = next.moment()
-	return from, to, err
+	if to, err = next.moment(); err != nil {
+		return "", "", err
+	}
+	if bundle.Reversed(from, to) {
+		return "", "", fmt.Errorf("%s must be later than %s", next.name, first.name)
+	}
+	return from, to, nil
 }
 
 // moment parses a time, or a date, which means its beginning in UTC. It returns RFC 3339, or "" if

@@ -20,6 +20,9 @@ type Verify struct {
 	Pin  string `help:"File with the newest checkpoint you have seen of this ledger, and the last event of each tenant whose export you verified (countersign pin makes it). An export or a ledger that does not continue it is refused; else the file is brought up to date." placeholder:"FILE"`
 	With string `help:"Folder with signed answers that you have kept. Each one that the filters of the export cover must be in it with the same recordHash: a decision that is missing is named, with exit code 1." placeholder:"FOLDER"`
 
+	Sample int    `help:"Of an export, draw this many of the decisions that it shows, by --nonce: those whose SHA-256 of the nonce, a line feed and the sequence is smallest." placeholder:"N"`
+	Nonce  string `help:"Text that you have chosen after the export was made, such as the numbers of dice." placeholder:"TEXT"`
+
 	Views bool `help:"Of an export, also make its views again from its events and compare them. Exit code 1: one differs."`
 
 	FullSpeed  bool `help:"Do not go slower while others append." name:"full-speed"`
@@ -36,6 +39,9 @@ func (c *Verify) Run(ctx context.Context, o *screen.Output) error {
 	}
 	if len(c.Files) == 0 && c.Views {
 		return errors.New("--views: name the export whose views are compared")
+	}
+	if err := c.checkSample(); err != nil {
+		return err
 	}
 	if len(c.Files) == 0 {
 		return c.audit(ctx, o)
@@ -62,6 +68,8 @@ func (c *Verify) Run(ctx context.Context, o *screen.Output) error {
 		return errors.New("--pin: a record alone says nothing of the ledger's head; verify an export, or the ledger")
 	case c.Views:
 		return errors.New("--views: a record alone has no views; verify an export")
+	case c.Nonce != "":
+		return errors.New("--sample: a record alone has no decisions to draw from; verify an export")
 	case c.With != "":
 		return errors.New("--with: a record alone says nothing of other records; verify an export")
 	}

@@ -140,7 +140,7 @@ func (a *Append) makeReady() error {
 	return nil
 }
 
-// Result holds the stored events of an append.
+// Result is the result of an append.
 type Result struct {
 	Events   []Event // in order; if Replayed, those that the first append stored
 	Replayed bool    // an earlier append with the same key and content was committed

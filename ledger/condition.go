@@ -29,7 +29,7 @@ const (
 	SaysUnverified = "the ledger could not be verified"
 )
 
-// SelfCheck holds the result of a node's verification of its own ledger (package audit).
+// SelfCheck is the result of a node's verification of its own ledger (package audit).
 type SelfCheck struct {
 	At     time.Time // start of the check; zero if no check has ended yet
 	Took   time.Duration

@@ -281,7 +281,7 @@ func openPool(ctx context.Context, databaseURL string, tracer pgx.QueryTracer) (
 	if err != nil {
 		return nil, err
 	}
-	var direct atomic.Bool // the first connection has shown that no pooler is in between
+	var direct atomic.Bool // the first connection has shown that there is no pooler
 	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		if !direct.Load() {
 			if err := pooler.Refuse(ctx, conn.PgConn(), &cfg.ConnConfig.Config); err != nil {

@@ -79,7 +79,7 @@ type node struct {
 	cache  *heads
 }
 
-// fate is what happens to a commit of the fast path.
+// fate is the simulated result of a commit on the fast path.
 type fate int
 
 const (

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// numberedEvents are decisions of two agents, as the planner numbers them: two denied ones of
-// sub_1, an allowed one, and a denied one of sub_2.
+// numberedEvents returns decisions of two agents as the planner numbers them: two denied ones of
+// sub_1, an allowed one of sub_1, and a denied one of sub_2.
 func numberedEvents(t *testing.T) []Event {
 	t.Helper()
 	decision := func(id byte, outcome, agent string) *Append {
@@ -46,8 +46,8 @@ func TestNumbersAreDenseAndLinked(t *testing.T) {
 	}
 }
 
-// A changed number, link, series or agent is found, also by a walk that sees the event with a
-// hash of its own: who holds all keys can compute one.
+// A changed number, link, series or agent is detected, even if the event's hash was recomputed, as
+// an attacker with all keys could do.
 func TestVerifierFindsEveryChangeOfANumber(t *testing.T) {
 	t.Parallel()
 	walkOf := func(list []Event) string {
@@ -91,8 +91,8 @@ func TestVerifierFindsEveryChangeOfANumber(t *testing.T) {
 	}
 }
 
-// What is not in the table of series cannot be appended, and neither can a decision that is
-// numbered for another agent than its payload names.
+// An event whose outcome has no series cannot be appended, nor can a decision that is numbered for
+// another agent than its payload names.
 func TestAppendRefusesWhatHasNoSeries(t *testing.T) {
 	t.Parallel()
 	for name, a := range map[string]*Append{
@@ -110,7 +110,8 @@ func TestAppendRefusesWhatHasNoSeries(t *testing.T) {
 	}
 }
 
-// A node that has appended the first event of an agent needs no look-up for its other series.
+// A node that has appended the first event of an agent needs no look-up for the agent's other
+// series.
 func TestANewAgentNeedsNoLookUp(t *testing.T) {
 	t.Parallel()
 	plan := func(before *heads, outcome string, isNew bool) (plan, error) {

@@ -13,14 +13,14 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// receipt is an append of a receipt of an agent, which is numbered in two series.
+// receipt returns an append of a receipt of an agent, which is numbered in two series.
 func receipt(tenant, agent, id string, isNew bool) ledger.Append {
 	return ledger.Append{Tenant: tenant, Events: []ledger.Pending{{Stream: "decision/" + id, Expect: ledger.New(), ID: "evt_" + id, Type: "receipt.recorded",
 		SchemaVersion: 1, Actor: "system", Payload: []byte(`{"record":{"conformance":"violation"}}`), Agent: agent, NewAgent: isNew}}}
 }
 
-// Two nodes number the events of the same agents, in one partition and in three, with batches
-// of every size and with events that have no number between them.
+// Two nodes number the events of the same agents, in one partition and in three, with batches of
+// every size and with unnumbered events between them.
 func TestTwoNodesNumberTheSameSeries(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 3} {
@@ -54,7 +54,8 @@ func TestTwoNodesNumberTheSameSeries(t *testing.T) {
 	}
 }
 
-// An agent that is said to be new has its number looked up when the index refuses the first.
+// If an agent is falsely declared new, the unique index refuses the number 1, and the sequencer
+// reads the right number.
 func TestAnAgentThatIsNotNew(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
@@ -68,8 +69,8 @@ func TestAnAgentThatIsNotNew(t *testing.T) {
 	fixture.Clean(t, one, 3)
 }
 
-// A node that lost a swap reads what it has missed and keeps what it knows of the agents: it
-// does not look each of them up again.
+// A node that has lost a swap reads the missed events and keeps its cached series. It does not
+// read each series again.
 func TestALostSwapKeepsTheSeries(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
@@ -94,8 +95,8 @@ func TestALostSwapKeepsTheSeries(t *testing.T) {
 	fixture.Clean(t, one, 2*agents+3)
 }
 
-// The look-ups of the sequencer and the pages of a series use the indexes of series, before
-// the table was ever analyzed and after.
+// The look-ups of the sequencer and the pages of a series use the indexes of series, both before
+// and after the table is analyzed.
 func TestSeriesAreReadByTheirIndexes(t *testing.T) {
 	t.Parallel()
 	db := fixture.OnePartition(t)

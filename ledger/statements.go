@@ -207,6 +207,7 @@ func appendRow(args []any, e *Event, stored []byte, numbered bool) []any {
 // rowArguments returns the rows of a plan as one array per column, in the order of the columns.
 func rowArguments(p *plan) []any {
 	events, n := p.events, len(p.events)
+	// These functions return one column of all events.
 	text := func(of func(*Event) string) []string {
 		column := make([]string, n)
 		for i := range events {
@@ -251,6 +252,7 @@ func rowArguments(p *plan) []any {
 		octets(func(e *Event) []byte { return e.Prev[:] }),
 		octets(func(e *Event) []byte { return e.Hash[:] }),
 	}
+	// Numbered batches have six more columns.
 	if !p.numbered() {
 		return args
 	}

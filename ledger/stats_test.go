@@ -6,8 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Every value is in the bucket of the first power of two that is not below it, and
-// in all those above.
+// Read counts every value in the bucket of the smallest power of two that is not below the value,
+// and in all larger ones.
 func TestDistributionCountsEveryValueWhereItBelongs(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

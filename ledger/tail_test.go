@@ -2,8 +2,8 @@ package ledger
 
 import "testing"
 
-// Readers get every event the tail holds once and in order, whatever the sizes in
-// which it was told of them, and never hold more than a block.
+// Readers get every event in the tail once and in order, whatever the sizes of the appended
+// batches. A reader never keeps more than one block in memory.
 func TestTail(t *testing.T) {
 	t.Parallel()
 	var held tail

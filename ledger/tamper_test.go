@@ -18,7 +18,7 @@ func TestTheApplicationCannotChangeEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	roles := map[string]string{"application": db.URL}
-	if !ledgertest.OnCluster() { // which takes no table with triggers
+	if !ledgertest.OnCluster() { // a cluster has no triggers on this table
 		roles["owner"] = db.OwnerURL
 	}
 	for name, url := range roles {
@@ -38,7 +38,7 @@ func TestTheApplicationCannotChangeEvents(t *testing.T) {
 	fixture.Clean(t, l, 1)
 }
 
-// A record is hashed again before it is served.
+// A read recomputes the hash of an event, so an altered event is not returned.
 func TestATamperedEventIsNotServed(t *testing.T) {
 	t.Parallel()
 	db := fixture.OnePartition(t)

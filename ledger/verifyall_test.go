@@ -2,6 +2,6 @@ package ledger
 
 import "testing"
 
-// VerifyAll fails a test unless the whole ledger verifies. Tests of this package cannot
-// import the audit, which imports this package: TestMain sets it.
+// VerifyAll fails a test unless the whole ledger verifies. TestMain sets it, because this package
+// cannot import package audit, which imports this package.
 var VerifyAll func(t *testing.T, l *Ledger)

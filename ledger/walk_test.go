@@ -8,20 +8,20 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 )
 
-// walk checks events in memory as an audit checks rows: by the same rules of chains and
-// appends, written a second time and without a database.
+// walk checks events in memory by the rules of chains and appends, as an audit checks rows. It
+// implements these rules a second time, without a database.
 type walk struct {
-	number  int16 // of the partition
+	number  int16 // number of the partition
 	origin  string
 	faults  []string
 	last    Event
-	tenants map[string]Event // the last of each
+	tenants map[string]Event // last event of each tenant
 	streams map[streamName]int64
-	series  map[[3]string]Event // the last by tenant, agent (empty for the tenant's own) and name
+	series  map[[3]string]Event // last event by tenant, agent (empty for the tenant's own series) and name of the series
 	idem    map[keyName]int64
 }
 
-// newWalk starts at the genesis of an origin.
+// newWalk returns a walk that starts at the genesis of an origin.
 func newWalk(origin string) *walk {
 	return &walk{origin: origin, tenants: map[string]Event{}, streams: map[streamName]int64{}, series: map[[3]string]Event{}, idem: map[keyName]int64{}}
 }
@@ -62,7 +62,7 @@ func (w *walk) next(e Event) {
 	w.last = e
 }
 
-// chain compares an event with the one before it of its tenant.
+// chain compares an event with the previous event of its tenant.
 func (w *walk) chain(e Event) {
 	before, known := w.tenants[e.Tenant]
 	if !known {
@@ -80,7 +80,7 @@ func (w *walk) chain(e Event) {
 	w.tenants[e.Tenant] = e
 }
 
-// numbers compares an event with the one before it in each of its series.
+// numbers compares an event with the previous event in each of its series.
 func (w *walk) numbers(e Event) {
 	series, err := events.SeriesOf(e.Type, e.Payload)
 	agent, ofDecision := events.AgentOf(e.Type, e.Payload)
@@ -113,8 +113,8 @@ func (w *walk) numbers(e Event) {
 	}
 }
 
-// group compares an event with the one before it of the partition: the events of an append
-// follow each other, and only the first has a key.
+// group compares an event with the previous event of the partition: the events of an append are
+// adjacent, and only the first has a key.
 func (w *walk) group(e Event) {
 	first := w.last.More == 0
 	switch {
@@ -125,7 +125,7 @@ func (w *walk) group(e Event) {
 	}
 }
 
-// end says what is wrong at the end: an append that was cut off.
+// end returns a fault if the last append is incomplete.
 func (w *walk) end() []string {
 	if w.last.More > 0 {
 		w.fault(w.last, "more", "the ledger ends within an append of which %d events are missing", w.last.More)

@@ -113,6 +113,7 @@ func (m *model) remove(ctx context.Context) error {
 
 // table compares one table row by row, matching rows by their primary key.
 func (c *Compared) table(ctx context.Context, tx pgx.Tx, live, scratch, table string) error {
+	// Find the columns of the primary key, and whether rows of the table expire.
 	rows, err := tx.Query(ctx, `select a.attname, coalesce(a.attnum = any(i.indkey), false) from pg_attribute a left join pg_index i on i.indrelid = a.attrelid and i.indisprimary
 		where a.attrelid = ($1 || '.' || $2)::regclass and a.attnum > 0 and not a.attisdropped order by a.attnum`, live, table)
 	if err != nil {
@@ -133,6 +134,7 @@ func (c *Compared) table(ctx context.Context, tx pgx.Tx, live, scratch, table st
 	if len(keys) == 0 {
 		return errors.New("the table has no primary key")
 	}
+	// Count the rows, and compare the two tables with a full join on the primary key.
 	alive, shown := "", make([]string, len(keys))
 	if expires {
 		alive = ` where expires_at > now()`

@@ -1,6 +1,6 @@
 package audit
 
-// InRanges returns options with other bounds of memory.
+// InRanges sets the number of events in a range and the size of a bucket in memory.
 func (o Options) InRanges(span int64, spill int) Options {
 	o.spanEvents, o.spillOctets = span, spill
 	return o

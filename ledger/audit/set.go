@@ -45,9 +45,9 @@ const (
 	kindVersion     = iota // an event of a stream; a is its version
 	kindIdem               // an idempotency key
 	kindID                 // an event id
-	kindDecision           // a decision; a is a fingerprint of what its receipt and approval must repeat
+	kindDecision           // a decision; a is a fingerprint of the hashes that its receipt and approval must repeat
 	kindUnread             // a decision in the archive that was not read
-	kindFollower           // a receipt or approval; a is the fingerprint of what it repeats
+	kindFollower           // a receipt or approval; a is a fingerprint of the hashes that it repeats
 	kindDataKey            // a row of subject_keys
 	kindKeyUse             // an event encrypted with that key
 	kindNumber             // a number in a series; a is the fingerprint of its event's hash

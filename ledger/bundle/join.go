@@ -58,6 +58,7 @@ func (c *chain) at(n int64) linked { return c.events[n-c.low] }
 // says what could not be read. It is Unchecked if the exports are not of one organization.
 func Join(ctx context.Context, a, b *Bundle, first, second Result) (Joint, error) {
 	j, x, y := Joint{Joined: []string{}, Apart: []string{}, False: []string{}}, first.extent, second.extent
+	// The exports must be of the same organization, and two checkpoints of one size must agree.
 	if x == nil || y == nil {
 		return j, Unchecked("a dispute pack is about one purchase, so nothing can be joined to it")
 	}
@@ -67,6 +68,7 @@ func Join(ctx context.Context, a, b *Bundle, first, second Result) (Joint, error
 	if x.CheckpointSize > 0 && x.CheckpointSize == y.CheckpointSize && x.head != y.head {
 		j.False = append(j.False, fmt.Sprintf("history of %s: the checkpoints of %d events have two roots", x.Tenant, x.CheckpointSize))
 	}
+	// Read the chains that both exports can contain.
 	names := namesOf(x, y)
 	before, err := a.chains(ctx, x, names)
 	if err != nil {
@@ -76,6 +78,8 @@ func Join(ctx context.Context, a, b *Bundle, first, second Result) (Joint, error
 	if err != nil {
 		return j, err
 	}
+	// Compare the two chains of each name: do they contradict each other, and does the second
+	// continue the first?
 	none := true
 	for _, name := range names {
 		c, d := before[name], after[name]

@@ -63,8 +63,8 @@ func (v *verifier) openings(ctx context.Context) error {
 	return v.redactions(ctx)
 }
 
-// parseOpening parses a line of openings.jsonl. mark is the commitment that stands in the payload
-// for the value.
+// parseOpening parses a line of openings.jsonl. mark is the commitment that replaces the value in
+// the payload.
 func parseOpening(text []byte) (o Opening, mark string, ok bool) {
 	members, err := canon.Members(text)
 	if !isCanonical(text) || err != nil || len(members) != 4 || !decodes(text, &o) || !isHex(o.Salt) {

@@ -319,7 +319,7 @@ func (v *verifier) manifest(ctx context.Context) error {
 	case !v.signatures.Signed(key, i.PayloadType, members["record"], i.Signature):
 		return falsef("%s: signature", name)
 	}
-	// Note what the pin knows of this tenant and its series, for comparison with the events.
+	// Find the events of this tenant and its series in the pin, to compare them later.
 	v.signer = v.keys[i.KeyID]
 	if pin, err := checkpoint.ParsePin(v.pin); err == nil { // pinned reports a malformed pin
 		v.seen = pin.Tenants[v.m.Tenant]
@@ -393,7 +393,7 @@ func (v *verifier) mayHide(l ledger.Line) bool {
 // isOutside reports whether a time in microseconds since 1970 is outside of the period.
 func (v *verifier) isOutside(us int64) bool { return us < v.from || v.to > 0 && us >= v.to }
 
-// ofSystem reports whether an operating system creates files of this name by itself.
+// ofSystem reports whether operating systems create files of this name automatically.
 func ofSystem(name string) bool {
 	switch base := path.Base(name); base {
 	case ".DS_Store", "Thumbs.db", "desktop.ini":

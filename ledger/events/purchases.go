@@ -49,8 +49,8 @@ var purchases = []kind{
 }
 
 // CustomerBound is customer.bound, schema version 1. It links a customer of the checkout provider
-// to a customer of ours. It is in billing/<provider customer> and in customer/<customer id>.
-// Subscription is the one that a completed checkout has started.
+// to our customer. It is in billing/<provider customer> and in customer/<customer id>.
+// Subscription is set if a completed checkout has started one.
 type CustomerBound struct {
 	CustomerID       string `json:"customerId"`       // our customer, cus_…
 	ProviderCustomer string `json:"providerCustomer"` // the provider's customer

@@ -9,8 +9,8 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// DSSEEnvelope is a signed record as a Dead Simple Signing Envelope (DSSE 1.0, JSON form). The
-// signature is the one that the record already has; nothing is signed again.
+// DSSEEnvelope is a signed record as a Dead Simple Signing Envelope (DSSE 1.0, JSON form). It
+// contains the existing signature of the record; nothing is signed again.
 type DSSEEnvelope struct {
 	PayloadType string          `json:"payloadType"`
 	Payload     string          `json:"payload"` // base64 of the canonical record

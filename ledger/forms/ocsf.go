@@ -53,6 +53,7 @@ type object = map[string]any
 // source endpoint is the id of the credential or member that made the call. The agent is the
 // actor's application, if the reader has its id.
 func OCSF(e Event) map[string]any {
+	// Find the result, the activity and the status of the event.
 	outcome := ""
 	switch e.Type {
 	case events.TypeDecisionRecorded:
@@ -74,6 +75,7 @@ func OCSF(e Event) map[string]any {
 	if e.Record.Outcome == "failed" {
 		status, statusIs = 2, "Failure"
 	}
+	// Build the members that every event has.
 	metadata := object{"version": OCSFVersion, "uid": e.ID, "tenant_uid": e.Tenant, "sequence": e.Sequence, "correlation_uid": e.Stream, "event_code": e.Type, "log_name": e.Origin,
 		"product": object{"name": "countersign", "vendor_name": "countersign", "uid": "countersign"}}
 	actor := object{"user": object{"uid": e.Actor}}
@@ -89,6 +91,7 @@ func OCSF(e Event) map[string]any {
 		"resources": []any{object{"uid": e.Stream, "type": "stream"}},
 		"unmapped":  ocsfUnmapped(e),
 	}
+	// Add the result of a security control, and the policy.
 	if controlled {
 		metadata["profiles"] = []string{"security_control"}
 		line["action_id"], line["action"], line["disposition_id"], line["disposition"] = result.action, result.actionName, result.disposition, result.dispositionIs

@@ -11,7 +11,7 @@ type Clock struct {
 	now time.Time
 }
 
-// NewClock returns a clock that stands still.
+// NewClock returns a clock whose time changes only by Set and Add.
 func NewClock(now time.Time) *Clock { return &Clock{now: now} }
 
 // Present returns a time shortly before now, so it is never later than the database's time. Its

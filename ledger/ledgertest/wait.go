@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// wait waits for some time, or until ctx ends.
+// wait waits for d, or until ctx ends, and then returns ctx's error.
 func wait(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():

@@ -185,6 +185,7 @@ var ErrBeforeBase = errors.New("use an earlier base copy, or request a later tim
 // Recover creates the cluster of an empty data folder from a base copy and the archived log, and
 // stops its server again. If it fails, it leaves no cluster.
 func Recover(ctx context.Context, o Options, base io.Reader, r Recovery) (err error) {
+	// Lock the data folder, which must not contain a cluster, and unpack the base copy.
 	l, err := newLauncher(o)
 	if err != nil {
 		return err
@@ -223,6 +224,7 @@ func Recover(ctx context.Context, o Options, base io.Reader, r Recovery) (err er
 	if !plainPath.MatchString(log) {
 		return fmt.Errorf("the path of the data folder may contain only letters, digits and /._+@=-, but is: %s", l.dataDir)
 	}
+	// Start the server with the settings that make it recover, and stop it again.
 	l.WAL = ""
 	l.Settings = append(slices.Clone(o.Settings), "hot_standby=off", "archive_mode=off", "recovery_target_action=promote",
 		`restore_command=test -f "`+log+`/%f.gz" && gzip -dc "`+log+`/%f.gz" > "%p"`)
@@ -269,6 +271,7 @@ func (l *launcher) unpackBase(base io.Reader) error {
 		_, err = io.Copy(f, content)
 		return errors.Join(err, f.Sync(), f.Close(), own(name))
 	}
+	// Unpack every file and folder of the copy.
 	for archive := tar.NewReader(base); ; {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
@@ -287,6 +290,7 @@ func (l *launcher) unpackBase(base io.Reader) error {
 			return err
 		}
 	}
+	// Check that the copy is complete, and add the files that PostgreSQL expects.
 	if _, err := root.Stat("backup_label"); err != nil {
 		return errors.New("the base copy is incomplete: it has no backup_label")
 	}

@@ -286,8 +286,8 @@ func (l *launcher) run(ctx context.Context, bin binaries, socketDir string) (*ch
 }
 
 // alivePath returns the path of a file that every process of the server keeps locked. If the lock
-// is free, all these processes have ended. That also holds between containers that share the
-// folder but have different process ids.
+// is free, all these processes have ended. This is also true for containers that share the folder
+// but have different process ids.
 func (l *launcher) alivePath() string { return filepath.Join(l.dataDir, "server.lock") }
 
 func (l *launcher) logPath() string { return filepath.Join(l.dataDir, "postgres.log") }

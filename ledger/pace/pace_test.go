@@ -26,7 +26,7 @@ func TestPaceLetsAppendsGoFirst(t *testing.T) {
 					t.Fatal(err)
 				}
 				for range 20 {
-					time.Sleep(100 * time.Millisecond) // stands for work of 100 ms
+					time.Sleep(100 * time.Millisecond) // simulate work of 100 ms
 					if err := p.Rest(t.Context()); err != nil {
 						t.Fatal(err)
 					}

@@ -35,6 +35,7 @@ func RotateKEK(ctx context.Context, databaseURL string, old, next []byte) (wrapp
 	if err := alone(ctx, conn); err != nil {
 		return 0, err
 	}
+	// Read all data keys that are wrapped under another key than next, and wrap them again.
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `lock table subject_keys in exclusive mode`); err != nil {
 			return fmt.Errorf("lock the data keys (a login that owns the tables is needed): %w", err)

@@ -484,7 +484,7 @@ func (s *sequencer) connect(ctx context.Context) error {
 	err = asApplication(ctx, conn)
 	if err == nil && !cluster {
 		// Batches differ only in their length, so generic plans are good. Otherwise the planner
-		// would plan batches with preconditions anew each time, from wrong estimates. In a cluster
+		// would plan batches with preconditions again each time, from wrong estimates. In a cluster
 		// plans depend on the values.
 		_, err = conn.Exec(ctx, `set plan_cache_mode = force_generic_plan`)
 	}

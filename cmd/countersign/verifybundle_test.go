@@ -243,7 +243,7 @@ func TestAStatementAboutAnAgentIsCountedAgain(t *testing.T) {
 		"give --period, or --between and TO, not both": {"--between", "2020-01-01", "2999-01-01", "--period", "2026"}} {
 		a.run(2, want, append([]string{"prove", "--agent", "agent", "--out", in("none.tar.gz")}, period...)...)
 	}
-	a.run(2, "agent must be one that decisions", "prove", "--agent", "agnet", "--out", in("none.tar.gz"), "--between", "2020-01-01", "2999-01-01")
+	a.run(2, "agent must be the id of an agent", "prove", "--agent", "agnet", "--out", in("none.tar.gz"), "--between", "2020-01-01", "2999-01-01")
 	const all = "2 allow, 0 deny, 0 needs_review; 0 approved, 0 rejected; receipts 0 conforming, 0 inconclusive, 0 violation; authorized 2, largest 0.5 USD, total 1 USD; settled, as reported, 0, largest 0 USD, total 0 USD"
 	flat := func(text string) string { return strings.Join(strings.Fields(text), " ") }
 	for period, says := range map[string]string{"2020-01-01 2999-01-01": all, "2020-01-01 2020-04-01": strings.ReplaceAll(strings.ReplaceAll(strings.Replace(all, "2 allow", "0 allow", 1), "authorized 2, largest 0.5", "authorized 0, largest 0"), "total 1 ", "total 0 ")} {

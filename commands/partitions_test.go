@@ -91,7 +91,7 @@ func (w *world) step(seed uint64) {
 		if w.answered(recorded, err); err == nil {
 			w.receipts++
 		}
-	case n == 3: // one key for all such requests, so the content is equal to the first or different
+	case n == 3: // these requests share one idempotency key; the content is that of the first request, or another one
 		w.decide(org, "again", []string{"allow", "deny"}[r.IntN(2)])
 	default:
 		w.decide(org, fmt.Sprint("k", seed), []string{"allow", "deny", "needs_review"}[r.IntN(3)])
@@ -363,8 +363,8 @@ func TestErasureReachesEveryPartition(t *testing.T) {
 	clean(t, a)
 }
 
-// A key rotation retires the old key in all partitions. If it is interrupted in between, repeating
-// it completes it.
+// A key rotation retires the old key in all partitions. If it is interrupted after some of the
+// partitions, repeating it completes the rotation.
 func TestARotationReachesEveryPartition(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.NewPartitioned(t, 3), newClock())

@@ -112,7 +112,7 @@ func TestAnAuditOnTheCommandLine(t *testing.T) {
 	before, pin := keys("before.json"), filepath.Join(files, "ledger.note")
 	first, second := filepath.Join(files, "first.tar.gz"), filepath.Join(files, "second.tar.gz")
 
-	bare.run(2, "bring the ledger's keys with --keys", "pin", before, "--pin", pin)
+	bare.run(2, "give the ledger's keys with --keys", "pin", before, "--pin", pin)
 	bare.run(0, "TRUSTED     the keys", "pin", s.base, "--pin", pin)
 	a.run(0, "check it: countersign verify", "export", "--org", org, "--out", first)
 	bare.run(0, "VALID", "verify", first, "--keys", before)
@@ -131,9 +131,9 @@ func TestAnAuditOnTheCommandLine(t *testing.T) {
 	bare.run(1, "ask for a new export", "verify", first, "--keys", before, "--pin", pin)
 
 	a.run(2, "name the subject to erase", "erase", "--org", org, "--reason", "asked for", "--requested-by", "ada", "--approved-by", "bob")
-	a.run(2, "must be two people", "erase", "--org", org, "--agent", "ada", "--reason", "asked for", "--requested-by", "bob", "--approved-by", "bob")
+	a.run(2, "must be two different people", "erase", "--org", org, "--agent", "ada", "--reason", "asked for", "--requested-by", "bob", "--approved-by", "bob")
 	a.run(0, "NOT erased: e-mail stored in "+filepath.Join(dir, "letters.txt"), "erase", "--vacuum", "--org", org, "--agent", "ada", "--reason", "asked for", "--requested-by", "ada", "--approved-by", "bob")
-	a.run(2, "nothing is sealed for it", "erase", "--org", org, "--agent", "ada", "--reason", "asked for", "--requested-by", "ada", "--approved-by", "bob")
+	a.run(2, "nothing is encrypted for it", "erase", "--org", org, "--agent", "ada", "--reason", "asked for", "--requested-by", "ada", "--approved-by", "bob")
 
 	a.run(0, "as the events say", "replay", "diff")
 	a.run(2, "no such read model", "replay", "diff", "decisions")
@@ -143,7 +143,7 @@ func TestAnAuditOnTheCommandLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.run(1, "DIFFERENT", "replay", "decisions", "--org", org, "--policy", strict)
-	a.run(0, "schema replay_3 holds every read model", "replay", "at", "3")
+	a.run(0, "schema replay_3 has every read model", "replay", "at", "3")
 	a.run(2, "the ledger has the positions", "replay", "at", "100000")
 
 	a.run(2, "NEXT_SIGNING_KEY is not set", "signer", "rotate")

@@ -300,7 +300,7 @@ func TestInstallWrites(t *testing.T) {
 	t.Parallel()
 	for _, a := range agents.Agents {
 		if a == agents.OpenCode {
-			continue // its plugin is a file of its own, see guard.TestUninstallLeavesTheFileAsItWas
+			continue // its plugin is a separate file, see TestUninstallLeavesTheFileAsItWas in package agents
 		}
 		t.Run(string(a), func(t *testing.T) {
 			home := t.TempDir()
@@ -354,7 +354,7 @@ func TestInstallIsOneOrTheOther(t *testing.T) {
 	cmd := program("gate", "hook", "--install", "claude", "--write", "--uninstall")
 	cmd.Dir = project
 	out, _ := cmd.CombinedOutput()
-	if code := cmd.ProcessState.ExitCode(); code != 2 || !strings.Contains(string(out), "give one of them") {
+	if code := cmd.ProcessState.ExitCode(); code != 2 || !strings.Contains(string(out), "cannot be combined") {
 		t.Errorf("exit %d: %s", code, out)
 	}
 	if _, err := os.Stat(filepath.Join(home, ownSettings[agents.Claude])); err == nil {

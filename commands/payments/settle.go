@@ -94,7 +94,7 @@ func (a *Payments) recordEnd(ctx context.Context, id string, found Settlement) (
 			return a.AppendPayment(ctx, s, PaymentIsRefused, "system", events.TypePaymentRefused,
 				events.PaymentRefused{PaymentID: id, Reason: found.Reason, Mode: s.Claim.Mode, Evidence: operatorOnly(found.Evidence)})
 		}
-		// An open payment gets another event only for another transaction.
+		// An open payment gets another event only if the transaction differs from the known one.
 		if s.State == PaymentIsUnknown && (found.Transaction == "" || found.Transaction == string(s.unknown.Transaction) || s.unknowns >= maxUnknowns) {
 			return s.State, nil
 		}
@@ -221,7 +221,7 @@ func (a *Payments) stillActive(ctx context.Context, tenant string, keyIDs []stri
 
 // ResolvePayment records the result that an operator has found for an open payment: the
 // transaction that settled it, or no transaction if it will never settle. If the payment has
-// another final result, it refuses with conflict.
+// another final result, it returns the refusal conflict.
 func (a *Payments) ResolvePayment(ctx context.Context, id, transaction string) (PaymentInfo, error) {
 	s, err := a.ReadPayment(ctx, id)
 	if err != nil {

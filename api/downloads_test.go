@@ -80,7 +80,7 @@ func TestDownloadWorksOnce(t *testing.T) {
 		t.Errorf("%d events", n)
 	}
 	s.browser(t).want(s.browser(t).get(path), 410, `"code":"gone"`)
-	s.browser(t).want(s.browser(t).get(path, "Accept", "text/html"), 410, "was used or is too old")
+	s.browser(t).want(s.browser(t).get(path, "Accept", "text/html"), 410, "was used or has expired")
 	s.browser(t).want(s.browser(t).do(http.MethodHead, path, "", ""), 410, "")
 	s.browser(t).want(s.browser(t).get("/api/downloads/"+strings.Repeat("A", 43)), 404, "download not found")
 	s.browser(t).want(s.browser(t).get("/api/downloads/x"), 404, "download not found")
@@ -134,7 +134,7 @@ func TestDownloadLinksExpireAndAreFew(t *testing.T) {
 	s.clock.Add(15*time.Minute - time.Second)
 	s.browser(t).want(s.browser(t).do(http.MethodHead, old, "", ""), 200, "")
 	s.clock.Add(time.Second)
-	s.browser(t).want(s.browser(t).get(old), 410, "too old")
+	s.browser(t).want(s.browser(t).get(old), 410, "has expired")
 	// At most five unused links exist. Another one replaces the oldest.
 	links := make([]string, 6)
 	for i := range links {

@@ -173,6 +173,8 @@ func New(c Config) (*Server, error) {
 	s.discovery = &discovery.Discovery{Pages: pages}
 	s.content = &discovery.Content{Pages: pages, Web: s.web, Room: s.public, Answers: answers}
 
+	// Complete the table, and create what is derived from all operations: the schemas of the bodies,
+	// the 402 answers and the MCP endpoints.
 	s.table = s.operations()
 	for _, o := range s.table {
 		if o.Input == nil {

@@ -96,7 +96,7 @@ var badMembers = []struct{ name, body, code, path string }{
 	{"failClosedOnUnmatched a string", `{"command":"ls","failClosedOnUnmatched":"` + canary + `"}`, "wrong_type", "/failClosedOnUnmatched"},
 	{"failClosedOnUnmatched 1", `{"command":"ls","failClosedOnUnmatched":1}`, "wrong_type", "/failClosedOnUnmatched"},
 
-	// The error is about the first problem in the text.
+	// The error reports the first problem in the text.
 	{"order: branch, command", `{"branch":"","command":""}`, "out_of_range", "/branch"},
 	{"order: command, branch", `{"command":"","branch":""}`, "out_of_range", "/command"},
 	{"order: repo, unknown", `{"command":"ls","repo":5,"` + canary + `":1}`, "wrong_type", "/repo"},

@@ -121,7 +121,7 @@ func TestThreeKeysPerAddressAndMonth(t *testing.T) {
 		case err == nil && a.status == 429 && strings.Contains(string(a.body), `"too_many_keys"`) && a.header.Get("Retry-After") == "":
 			refused.Add(1)
 			// The answer states when the next key is possible.
-			if a.members(t)["resetsAt"] != "2026-12-01T00:00:00.000Z" || !strings.Contains(string(a.body), "possible from 2026-12-01") {
+			if a.members(t)["resetsAt"] != "2026-12-01T00:00:00.000Z" || !strings.Contains(string(a.body), "can be issued from 2026-12-01") {
 				t.Errorf("%v", a)
 			}
 		default:

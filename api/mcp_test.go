@@ -349,7 +349,7 @@ func TestABadCredentialIsNoMessage(t *testing.T) {
 			want := `Bearer realm="countersign", resource_metadata="` + n.url + `/.well-known/oauth-protected-resource` + d + `", error="invalid_token", scope="catalog:read"`
 			if isKey := headers[0] == "X-API-Key" || strings.Contains(headers[1], " svc"); isKey { // an OAuth log-in does not make a key valid
 				want = `ApiKey realm="countersign"`
-				if !strings.Contains(string(a.body), "make a key at") {
+				if !strings.Contains(string(a.body), "create a key at") {
 					t.Errorf("%v: %s", headers, a.body)
 				}
 			}

@@ -667,7 +667,7 @@ func TestListsArePagedAlike(t *testing.T) {
 		if len(whole) != want || pages != (want-1)/2 {
 			t.Errorf("%s: %d items on %d pages, want %d: %v", path, len(whole), pages+1, want, whole)
 		}
-		if got := owner.get(path + "?cursor=rubbish"); got.status != 400 || !strings.Contains(got.body, "cursor is not one that a page gave") {
+		if got := owner.get(path + "?cursor=rubbish"); got.status != 400 || !strings.Contains(got.body, "cursor is not the nextCursor of a page") {
 			t.Errorf("%s with a wrong cursor: %d %s", path, got.status, got.body)
 		}
 		if got := owner.get(path + "?role=owner"); !strings.Contains(got.body, `"warnings":["role is not a parameter`) {
@@ -687,7 +687,7 @@ func TestIdempotencyKeyIsNotIgnored(t *testing.T) {
 		"/api/checkout": `{"slug":"team"}`, "/api/assurance/tokens": `{}`, "/api/assurance/policies": `{"policyId":"default"}`,
 	} {
 		got := c.people["owner"].post(path, body, "Idempotency-Key", "k")
-		if got.status != 400 || !strings.Contains(got.body, "Idempotency-Key is not taken here") {
+		if got.status != 400 || !strings.Contains(got.body, "this operation does not support Idempotency-Key") {
 			t.Errorf("%s: %d %s", path, got.status, got.body)
 		}
 	}

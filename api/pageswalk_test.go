@@ -265,7 +265,7 @@ func TestSignedBundleOfAFilter(t *testing.T) {
 	if text := who.get("/decisions?conformance=violation").body; strings.Contains(text, "Signed bundle") {
 		t.Error("a bundle is offered for what it cannot be chosen by")
 	}
-	who.want(who.form("/decisions/bundle", url.Values{"conformance": {"violation"}}), 400, "take the other filters out")
+	who.want(who.form("/decisions/bundle", url.Values{"conformance": {"violation"}}), 400, "remove the other filters")
 	made := who.form("/decisions/bundle", url.Values{"decision": {"deny"}, "from": {"2020-01-01"}})
 	place := made.header.Get("Location")
 	if made.status != 303 || !strings.HasPrefix(place, "/api/assurance/exports/exp_") {

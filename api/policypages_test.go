@@ -39,7 +39,7 @@ func TestAPolicyIsMadeOnThePages(t *testing.T) {
 	if got.status != 303 || !strings.HasPrefix(draft, "/policies/drafts/evt_") {
 		t.Fatalf("%d to %s: %s", got.status, draft, got.body)
 	}
-	dev.want(dev.get(draft), 200, "An owner or admin activates it.")
+	dev.want(dev.get(draft), 200, "An owner or admin must activate this draft.")
 	dev.want(dev.form(draft, url.Values{"reason": {"mine"}}), 403, "missing role")
 	admin.want(admin.get(draft), 200, "A purchase may cost at most 0.10 US dollars.")
 	if got := admin.form(draft, url.Values{"reason": {"ticket 4711"}}); got.header.Get("Location") != "/policies/2" {
@@ -266,7 +266,7 @@ func TestTheFormLosesNothing(t *testing.T) {
 		e.fields.Set("policy", strings.Replace(start, `"b.example"`, `"c.example"`, 1))
 		e.fields.Set("f_allowedHosts", "a.example")
 		e.press("draft", 400)
-		e.want(e.page, 400, "allowedHosts was changed in the JSON as well as in the form")
+		e.want(e.page, 400, "allowedHosts was changed both in the JSON and in the form")
 		e.text(strings.Replace(start, `"b.example"`, `"c.example"`, 1))
 		e.field("allowedHosts", "a.example")
 		e.press("check", 200)
@@ -276,7 +276,7 @@ func TestTheFormLosesNothing(t *testing.T) {
 		e := opened()
 		e.fields.Set("policy", `{"policyId":"another"}`)
 		e.press("draft", 400)
-		e.want(e.page, 400, "That did not work: policyId must be the one of this organization's policy.")
+		e.want(e.page, 400, "That did not work: policyId must be the one of this organization&#39;s policy.")
 		e.text(`{"policyId":"another"}`)
 	})
 	t.Run("a draft", func(t *testing.T) {

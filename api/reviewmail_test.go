@@ -44,7 +44,7 @@ func TestReviewersAreTold(t *testing.T) {
 		t.Fatalf("e-mails to %s", to(messages))
 	}
 	for _, part := range []string{id, "resourceUrl: “https://api.weather.example/v1/forecast?city=Oslo”", "amountUnits: “250000”",
-		"needs review (x402.network.missing, network):", "Resolve it: " + s.app.BaseURL + "/reviews/" + id + "?org=" + c.orgID} {
+		"needs review (x402.network.missing, network):", "Approve or reject it: " + s.app.BaseURL + "/reviews/" + id + "?org=" + c.orgID} {
 		if !strings.Contains(messages[0].Text, part) {
 			t.Errorf("the e-mail lacks %q:\n%s", part, messages[0].Text)
 		}
@@ -64,7 +64,7 @@ func TestReviewersAreTold(t *testing.T) {
 	if messages := fresh(""); len(messages) != 0 {
 		t.Errorf("%d e-mails too early", len(messages))
 	}
-	if messages := fresh(c.orgID); !slices.Equal(to(messages), both) || !strings.Contains(messages[0].Text, "\n4 decisions wait in all: "+s.app.BaseURL+"/reviews?org="+c.orgID) {
+	if messages := fresh(c.orgID); !slices.Equal(to(messages), both) || !strings.Contains(messages[0].Text, "\n4 decisions in total wait for a review: "+s.app.BaseURL+"/reviews?org="+c.orgID) {
 		t.Errorf("the later e-mails: %+v", messages)
 	}
 	if messages := fresh(c.orgID); len(messages) != 0 {
@@ -81,7 +81,7 @@ func TestReviewersAreTold(t *testing.T) {
 	n1, n2 := c.decide(t, decisionBody("n1", unclear)).decision(t).Record.DecisionID, c.decide(t, decisionBody("n2", unclear)).decision(t).Record.DecisionID
 	resolve(n2)
 	resolve(id)
-	if messages := fresh(c.orgID); len(messages) != 2 || !strings.Contains(messages[0].Text, n1) || !strings.Contains(messages[0].Text, "\n5 decisions wait in all: ") {
+	if messages := fresh(c.orgID); len(messages) != 2 || !strings.Contains(messages[0].Text, n1) || !strings.Contains(messages[0].Text, "\n5 decisions in total wait for a review: ") {
 		t.Errorf("the e-mail about what still waits: %+v", messages)
 	}
 	n3 := c.decide(t, decisionBody("n3", unclear)).decision(t).Record.DecisionID
@@ -131,15 +131,15 @@ func TestDecisionsDoNotWaitForTheMail(t *testing.T) {
 	unclear := strings.Replace(weather, `"network":"base",`, "", 1)
 	n.decide(t, decisionBody("k1", unclear)).decision(t)
 	s.server.ReviewMessages("")
-	if log := s.logs.String(); !strings.Contains(log, "reviewers were not told") || strings.Contains(log, "ada@") {
+	if log := s.logs.String(); !strings.Contains(log, "reviewers could not be notified") || strings.Contains(log, "ada@") {
 		t.Errorf("log %s", log)
 	}
 	s.server.Close(t.Context())
 	s.server.Close(t.Context())
-	told := strings.Count(s.logs.String(), "reviewers were not told")
+	told := strings.Count(s.logs.String(), "reviewers could not be notified")
 	n.decide(t, decisionBody("k2", unclear)).decision(t)
 	s.server.ReviewMessages(n.orgID)
-	if again := strings.Count(s.logs.String(), "reviewers were not told"); again != told {
+	if again := strings.Count(s.logs.String(), "reviewers could not be notified"); again != told {
 		t.Error("an e-mail after the closing")
 	}
 	clean(t, s)

@@ -48,7 +48,7 @@ func TestOnlyItsButtonGivesAVerdict(t *testing.T) {
 		}
 	}
 	got := admin.form("/reviews/"+first, url.Values{"reason": {"No, this must not happen"}})
-	admin.want(got, 400, "Your verdict is not recorded: verdict is not there")
+	admin.want(got, 400, "Your verdict is not recorded: verdict is missing")
 	admin.want(got, 400, "No, this must not happen</textarea>")
 	if n := strings.Count(admin.get("/reviews").body, `<td data-label="Action">`); n != 2 {
 		t.Errorf("%d wait", n)
@@ -259,13 +259,13 @@ func TestBoxesThatAreAllEmptyGiveNoRights(t *testing.T) {
 	owner := c.people["owner"]
 	before := strings.Count(owner.get("/keys").body, `<td data-label="Token">`)
 	got := owner.form("/keys", url.Values{"name": {"nightly build"}})
-	owner.want(got, 400, "tick what the token may do")
+	owner.want(got, 400, "tick at least one box for what the token may do")
 	owner.want(got, 400, "nightly build</textarea>")
 	if n := strings.Count(owner.get("/keys").body, `<td data-label="Token">`); n != before {
 		t.Errorf("%d tokens, want %d", n, before)
 	}
 	owner.want(owner.follow(owner.form("/keys", url.Values{"name": {"x"}, "scope": {"assurance:read"}})), 200, "shown this once")
-	owner.want(owner.form("/members", url.Values{"email": {"Auditor@acme.example"}, "role": {"admin"}}), 409, "email is already a member&#39;s, as auditor: change the role")
+	owner.want(owner.form("/members", url.Values{"email": {"Auditor@acme.example"}, "role": {"admin"}}), 409, "email belongs to a member already, with the role auditor: change the role")
 	row := regexp.MustCompile(`name="memberId" value="(cus_[0-9A-Z]+)"><input type="hidden" name="email" value="auditor@acme.example"`).FindStringSubmatch(owner.get("/members").body)
 	if row == nil {
 		t.Fatal("no form in the member's row")

@@ -24,7 +24,7 @@ func TestWhatAnAgentSpentLastWeek(t *testing.T) {
 	c.decide(t, toolBody("k3", "agent-8", "drop", "low"))
 
 	page := owner.get("/spend?days=7")
-	for _, part := range []string{"0.2515", "api.weather.example", "files/drop", "<a href=\"/agents/sub_", "agent-7", "US dollars spent by day"} {
+	for _, part := range []string{"0.2515", "api.weather.example", "files/drop", "<a href=\"/agents/sub_", "agent-7", "US dollars spent per day"} {
 		owner.want(page, 200, part)
 	}
 	links := regexp.MustCompile(`href="(/decisions\?[^"]*)"[^>]*>(\d+)<`).FindAllStringSubmatch(page.body, -1)

@@ -24,8 +24,8 @@ func TestWebhookPages(t *testing.T) {
 	r.status.Store(http.StatusGone) // messages are dead at once
 	owner.want(owner.get("/webhooks"), 200, "No webhook yet.")
 	owner.want(owner.get("/overview"), 200, `<a href="/webhooks">Webhooks</a>`)
-	owner.want(owner.form("/webhooks", url.Values{"url": {"http://example.com/in"}, "topic": {"reviews"}}), 400, "url must be https")
-	owner.want(owner.form("/webhooks", url.Values{"url": {r.URL + "/in"}}), 400, "tick the topics of the webhook")
+	owner.want(owner.form("/webhooks", url.Values{"url": {"http://example.com/in"}, "topic": {"reviews"}}), 400, "url must be an https address")
+	owner.want(owner.form("/webhooks", url.Values{"url": {r.URL + "/in"}}), 400, "tick at least one topic for the webhook")
 	owner.want(owner.get("/webhooks"), 200, "No webhook yet.")
 	made := owner.follow(owner.form("/webhooks", url.Values{"url": {r.URL + "/in?key=theirs-alone"}, "name": {"siem"}, "topic": {"decisions"}}))
 	owner.want(made, 200, "It is shown only now")

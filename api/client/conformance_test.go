@@ -276,7 +276,7 @@ func (r *run) decide(ctx context.Context, t *testing.T) (*Decision, json.RawMess
 	return d, original, err
 }
 
-// sign is the signer of a case. It may be honest, or misbehave as the case says.
+// sign is the signer of a case. It may be honest, or misbehave as the case requires.
 func (r *run) sign(_ context.Context, required jsontext.Value) (jsontext.Value, error) {
 	r.outcome.Ran++
 	if r.c.Signer == "throws" {

@@ -36,7 +36,7 @@ func (d *Decision) Record() (r assurance.DecisionRecord) {
 	return r
 }
 
-// Evidence holds the members of a receipt other than the outcome. The function passed to Execute
+// Evidence contains the members of a receipt other than the outcome. The function passed to Execute
 // may fill it.
 type Evidence struct {
 	Failed           bool // the action failed, although the function returned no error

@@ -11,7 +11,7 @@ const (
 	Rejected           Code = "rejected"            // a person rejected the action
 	Expired            Code = "expired"             // the decision or its approval is no longer valid
 	Used               Code = "used"                // the decision was executed before
-	Ended              Code = "ended"               // the decision no longer holds: a policy has ended it, or it was executed in another process
+	Ended              Code = "ended"               // the decision is no longer in effect: a policy has ended it, or it was executed in another process
 	Unavailable        Code = "unavailable"         // there was no usable answer in time
 	Refused            Code = "refused"             // the server refused the request (status 4xx or a redirect)
 	PaymentRequired    Code = "payment_required"    // the call must be paid

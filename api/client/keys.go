@@ -23,7 +23,7 @@ type trustedKey struct {
 	public ed25519.PublicKey
 }
 
-// keySet holds the keys that the program trusts. The client never takes a key from an answer.
+// keySet contains the keys that the program trusts. The client never takes a key from an answer.
 type keySet map[string][]trustedKey // by key id; one entry for each partition
 
 func readKeys(text []byte) (keySet, error) {

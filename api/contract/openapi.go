@@ -125,6 +125,7 @@ func (s *Contract) write(in func(*op.Operation) bool) (op.Document, error) {
 		}
 		item[strings.ToLower(o.Method)] = described
 	}
+	// Add the schemas of the errors, which no operation declares.
 	for name, t := range map[string]reflect.Type{"Error": reflect.TypeFor[op.Problem](), "BareError": reflect.TypeFor[op.BareProblem](),
 		"PaymentRequired": reflect.TypeFor[x402.PaymentRequired](), "OAuthError": reflect.TypeFor[op.OAuthProblem]()} {
 		described, err := schema.Of(t)
@@ -237,7 +238,7 @@ func tagOf(o *op.Operation) string {
 	return "discovery"
 }
 
-// describing holds the state while one document is generated.
+// describing contains the state while one document is generated.
 type describing struct {
 	*Contract
 	components *schema.Components

@@ -157,7 +157,7 @@ var GetDecision = recordOperation("assurance_get_decision", "/api/assurance/deci
 var GetApproval = recordOperation("assurance_get_approval", "/api/assurance/decisions/{decisionId}/approval",
 	"The signed approval or rejection of a decision that needs a review: 404 until a person has reviewed it. Act only on verdict approved, before validUntil. The decision's own record does not change.", reflect.TypeFor[signedApproval]())
 
-// GetStanding is the operation that returns whether a decision still holds.
+// GetStanding is the operation that returns whether a decision is still in effect.
 var GetStanding = &op.Operation{
 	ID: "assurance_get_standing", Method: http.MethodGet, Path: "/api/assurance/decisions/{decisionId}/standing",
 	Summary: "Report whether a decision may still be acted on. An emergency stop, or a new policy that denies the action, ends earlier allows and approvals. Ask just before executing.",

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// Content serves the pages that are made of Markdown.
+// Content serves the pages that are written in Markdown.
 type Content struct {
 	Pages   *Pages
 	Web     *web.Handler
@@ -21,7 +21,7 @@ type Content struct {
 	Answers *request.Answers
 }
 
-// ServeHTTP answers with a page made of Markdown: as HTML, or as Markdown if the path ends in .md
+// ServeHTTP answers with a page written in Markdown: as HTML, or as Markdown if the path ends in .md
 // or the request prefers it. It answers 404 for unknown paths.
 func (s *Content) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	from, err := s.Pages.Site()

@@ -31,7 +31,7 @@ type Reviews struct {
 	running sync.WaitGroup // counts the messages that are being sent
 }
 
-// waiting holds the decisions of an organization that was e-mailed less than 10 minutes ago.
+// waiting contains the decisions of an organization that was e-mailed less than 10 minutes ago.
 type waiting struct {
 	timer *time.Timer  // triggers the next message
 	since []reviewNote // newest decisions since the last message

@@ -183,6 +183,7 @@ func (s *Answers) problem(h http.Header, r *http.Request, err error) (int, op.Pr
 		s.Log.Warn("read model behind", "requestId", RequestID(r.Context()), "error", err)
 		return http.StatusServiceUnavailable, op.Problem{Error: "status temporarily unavailable"}
 	case errors.As(err, &refused):
+		// The answer does not name an internal cause, so the log does.
 		switch {
 		case errors.As(err, &unavailable):
 			s.Log.Warn("unavailable", "requestId", RequestID(r.Context()), "error", unavailable.Cause)

@@ -52,7 +52,7 @@ var (
 	errUnread   = policy.Refuse(op.CodeInvalidBody, "", "the body could not be read")
 )
 
-// Bodies holds the bodies that are being read. Each must arrive at a minimum rate. If one address
+// Bodies contains the bodies that are being read. Each must arrive at a minimum rate. If one address
 // or all addresses together send too many at once, the reading of the oldest body is ended. A body
 // that arrives at once is never the oldest. A client whose body was cut off gets its answer after
 // a pause, unless too many such answers wait already. Without the pause, slow clients that

@@ -94,6 +94,7 @@ func NewEntry(p *Path, mark func(http.Header), loopback bool) *Entry {
 func (s *Entry) Around(router http.Handler) http.Handler {
 	answers, t := s.Path.Answers, s.Path.Telemetry
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// Give the request an id and the headers of every answer, and begin its trace.
 		start := time.Now()
 		id := "req_" + ulid.MustNew(ulid.Timestamp(start), rand.Reader).String()
 		rec := &recorder{ResponseWriter: w, id: id, route: "unmatched", seat: seat{seats: s.Seats}}
@@ -104,6 +105,7 @@ func (s *Entry) Around(router http.Handler) http.Handler {
 		s.Mark(h)
 		ctx, span := t.begin(r)
 		r = r.WithContext(context.WithValue(ctx, recorderKey, rec))
+		// At the end, answer a panic with an error, and write metrics, log and trace.
 		defer func() {
 			if p := recover(); p != nil {
 				t.Panics.Inc()
@@ -121,6 +123,7 @@ func (s *Entry) Around(router http.Handler) http.Handler {
 			answers.Log.Info("request", line...)
 			endTrace(span, methodForLog(r.Method), rec)
 		}()
+		// Refuse requests for other hosts, ambiguous paths, and requests beyond the limit.
 		if r.URL.IsAbs() || r.URL.Host != "" {
 			if !s.isOwnAddress(r.URL) { // an absolute URL of another host is a request to a proxy, which this service is not
 				h.Set("Connection", "close")
@@ -137,6 +140,7 @@ func (s *Entry) Around(router http.Handler) http.Handler {
 			answers.Fail(rec, r, bareErrors(r), errNoSeat)
 			return
 		}
+		// Count the body against the limits of all bodies together.
 		if r.Body != http.NoBody {
 			rec.body = &body{ReadCloser: r.Body, all: s.Bodies, seat: &rec.seat,
 				control: http.NewResponseController(w), address: s.Path.Callers.Network(r)}

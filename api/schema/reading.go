@@ -89,7 +89,7 @@ func readingOf(document any) (*reading, error) {
 	return r, k.rest()
 }
 
-// keywords holds the keywords of one schema during compilation. Each supported keyword is taken
+// keywords contains the keywords of one schema during compilation. Each supported keyword is taken
 // out; rest returns an error if one is left.
 type keywords struct {
 	node  map[string]any

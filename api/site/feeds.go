@@ -117,6 +117,7 @@ func (s *Site) JSONFeed(at string, page int) ([]byte, error) {
 	if page > 1 {
 		feed.Feed += "?page=" + strconv.Itoa(page)
 	}
+	// Cut out the items of this page of the feed.
 	pages = pages[min((page-1)*feedPage, len(pages)):]
 	if len(pages) > feedPage {
 		pages, feed.Next = pages[:feedPage], s.Facts.Base+at+"?page="+strconv.Itoa(page+1)

@@ -245,6 +245,8 @@ func readInvoice(noticeType string, object jsontext.Value) (fact events.InvoiceP
 	if decode(object, &o) != nil {
 		return fact, false, errNotice
 	}
+	// Each member is in one place in older versions of the provider's API and in another in newer
+	// ones.
 	if noticeType == "invoice_payment.paid" {
 		fact = events.InvoicePaid{Invoice: o.Invoice, Payment: o.Payment.PaymentIntent}
 		matters = fact.Invoice != "" && fact.Payment != ""

@@ -53,7 +53,7 @@ func ReadForm(w http.ResponseWriter, r *http.Request, most int64) (url.Values, e
 // Field is a field of a form: its label and the text that was written in it.
 type Field struct{ Name, Value string }
 
-// Unsent holds a form that was refused: the address of its page and the texts that were written in
+// Unsent contains a form that was refused: the address of its page and the texts that were written in
 // it, so that the person does not have to type them again. The zero value means that no form was
 // sent.
 type Unsent struct {

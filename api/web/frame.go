@@ -9,7 +9,7 @@ import (
 	"github.com/countersign/countersign/commands/organizations"
 )
 
-// Frame holds what every page shows around its content.
+// Frame contains what every page shows around its content.
 type Frame struct {
 	Place       string  // path of the header link that is marked as current, such as "/reviews"
 	Person      *Person // nil if the visitor is not signed in

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Config holds the dependencies of the handler and the pages that it serves.
+// Config contains the dependencies of the handler and the pages that it serves.
 type Config struct {
 	Commands    *store.Store // gives the clock, the base URL and the e-mail addresses of customers
 	Projections *projections.Projections
@@ -20,9 +20,9 @@ type Config struct {
 	Pages []Page
 }
 
-// Host holds the functions of the server that the handler calls.
+// Host contains the functions of the server that the handler calls.
 type Host struct {
-	Site    func() (*site.Site, error)                                           // returns the pages made of Markdown
+	Site    func() (*site.Site, error)                                           // returns the pages written in Markdown
 	MaySend func(*http.Request, *credential.Session) error                       // refuses a form if the caller sends too many
 	Twin    func(http.ResponseWriter, *http.Request) bool                        // answers with Markdown if the page has it and the request prefers it, and reports whether it did
 	Problem func(http.Header, *http.Request, error) (status int, message string) // returns the status and the sentence of an error, and sets its headers

@@ -19,17 +19,18 @@ func Policy(canonical []byte) ([]string, error) {
 	if p.MaxUSDPerTransaction != nil {
 		said = append(said, "A purchase may cost at most "+cents(strconv.FormatFloat(*p.MaxUSDPerTransaction, 'f', -1, 64))+" US dollars.")
 	}
+	// Lists: an empty list allows nothing, a missing one has no sentence.
 	for _, l := range []struct {
 		list      []string
 		some, non string
 	}{
-		{p.AllowedNetworks, "Payments go over these networks only: ", "No network is allowed, so nothing may be paid."},
+		{p.AllowedNetworks, "Payments may use only these networks: ", "No network is allowed, so nothing may be paid."},
 		{p.AllowedHosts, "Only these hosts may be paid: ", "No host is allowed, so nothing may be paid."},
-		{p.BlockedHosts, "Never these hosts, nor what lies below them: ", ""},
-		{p.AllowedPayTo, "Money goes to these addresses only: ", "No address is allowed, so nothing may be paid."},
+		{p.BlockedHosts, "These hosts and their subdomains may never be paid: ", ""},
+		{p.AllowedPayTo, "Only these addresses may be paid: ", "No address is allowed, so nothing may be paid."},
 		{p.AllowedMCPServers, "Only these MCP servers may be called: ", "No MCP server is allowed, so no tool may be called."},
 		{p.AllowedMCPTools, "Only these tools may be called: ", "No tool is allowed."},
-		{p.BlockedMCPTools, "Never these tools: ", ""},
+		{p.BlockedMCPTools, "These tools may never be called: ", ""},
 	} {
 		switch {
 		case len(l.list) > 0:
@@ -38,22 +39,23 @@ func Policy(canonical []byte) ([]string, error) {
 			said = append(said, l.non)
 		}
 	}
+	// Requirements that are switched on.
 	for _, f := range []struct {
 		flag *bool
 		text string
 	}{
-		{p.RequireHTTPS, "Addresses must be https."},
+		{p.RequireHTTPS, "Addresses must use https."},
 		{p.RequireExactScheme, "Payments must use the scheme exact."},
-		{p.RequireResourceBinding, "The payment must name the resource it is for."},
+		{p.RequireResourceBinding, "Every payment must name its resource."},
 		{p.RequirePaymentIdentifier, "Every payment must have an identifier."},
-		{p.RequireMCPArgumentBinding, "A tool call must name its arguments, or their hash."},
+		{p.RequireMCPArgumentBinding, "Every tool call must contain its arguments or their hash."},
 	} {
 		if f.flag != nil && *f.flag {
 			said = append(said, f.text)
 		}
 	}
 	if p.ReviewMCPRiskAtOrAbove != "" {
-		said = append(said, "A person decides about tool calls that are declared "+p.ReviewMCPRiskAtOrAbove+" or above.")
+		said = append(said, "A person must approve tool calls with a declared risk of "+p.ReviewMCPRiskAtOrAbove+" or above.")
 	}
 	return said, nil
 }

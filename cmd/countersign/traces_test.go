@@ -121,7 +121,7 @@ func TestTracesGoNowhere(t *testing.T) {
 	}
 	cmd := program("serve", "--listen", "127.0.0.1:0", "--data", dir)
 	cmd.Env = append(cmd.Env, "OTEL_EXPORTER_OTLP_ENDPOINT=collector:4318")
-	if said, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(said), "OTEL_EXPORTER_OTLP_ENDPOINT is not an http or https URL") {
+	if said, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(said), "OTEL_EXPORTER_OTLP_ENDPOINT must be an http or https URL") {
 		t.Errorf("an address without a scheme: %v %s", err, said)
 	}
 }

@@ -244,7 +244,7 @@ func (m *maker) falseReceipts(signed seal.Envelope, record assurance.DecisionRec
 	m.put("receipt: another decision", 201, m.sealed(m.record, assurance.ReceiptType, foreign, 11))
 }
 
-// later adds the service's later answers about a decision: whether it still holds, and the
+// later adds the service's later answers about a decision: whether it is still in effect, and the
 // receipts of its execution.
 func (m *maker) later(prefix string, signed seal.Envelope, record assurance.DecisionRecord) {
 	m.put(prefix+": standing", 200, standing(signed, record, true, nil))

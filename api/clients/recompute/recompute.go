@@ -87,7 +87,7 @@ func canonicalLines(document []byte) (lines [][]byte, err error) {
 	return lines, nil
 }
 
-// search holds the parsed content of the documents.
+// search contains the parsed content of the documents.
 type search struct {
 	document int                       // index of the document that is being read
 	found    map[string]jsontext.Value // every object in the documents, by SHA-256

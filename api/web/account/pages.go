@@ -14,7 +14,7 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Room holds the dependencies of the account pages.
+// Room contains the dependencies of the account pages.
 type Room struct {
 	Commands    *store.Store
 	Projections *projections.Projections
@@ -24,13 +24,13 @@ type Room struct {
 	Purchases   Purchases
 }
 
-// SignIn holds the functions of the server that sign-in pages call.
+// SignIn contains the functions of the server that sign-in pages call.
 type SignIn struct {
 	SendLink     func(r *http.Request, email, next string) error
 	MayEnterCode func() bool // limits the codes that are tried at the outbox
 }
 
-// Purchases holds what the server offers to a customer who has bought something.
+// Purchases contains what the server offers to a customer who has bought something.
 type Purchases struct {
 	CardCheckout bool                                                       // a payment provider for cards is configured
 	Portal       func(ctx context.Context, customer string) (string, error) // returns the address of the provider's billing page

@@ -43,6 +43,7 @@ func (r *Room) showActivity(v *web.Visit) (web.View, error) {
 	if !ok {
 		return web.View{}, policy.Refuse("invalid_format", "/cursor", projections.WrongCursor)
 	}
+	// Read one row more than a page shows, to know whether there is a next page.
 	audit := query.Audit{Projections: r.Projections, Clock: r.Commands.Clock}
 	rows, err := audit.Access(ctx, p, projections.AccessFilter{Types: types, Before: before}, activityRows+1)
 	if err != nil {
@@ -59,6 +60,7 @@ func (r *Room) showActivity(v *web.Visit) (web.View, error) {
 		rows = rows[:activityRows]
 		page.Next = activityAddress(kind, projections.Cursor(rows[activityRows-1].Sequence))
 	}
+	// The rows do not contain the payloads, so read the events and describe them in words.
 	sequences := make([]int64, len(rows))
 	for i, row := range rows {
 		sequences[i] = row.Sequence

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Room holds the dependencies of the organization pages.
+// Room contains the dependencies of the organization pages.
 type Room struct {
 	Commands    *decisions.Decisions // includes the commands about organizations and members
 	Webhooks    *webhooks.Webhooks

@@ -152,6 +152,7 @@ func writeForm(text string, form url.Values) (string, policyForm) {
 	if !isObject {
 		f = policyForm{Fields: policyFields(made), Made: made}
 	}
+	// Take the fields whose value differs from the text before and after the person's edit.
 	var changed []string
 	for i := range f.Fields {
 		field := &f.Fields[i]
@@ -184,6 +185,7 @@ func writeForm(text string, form url.Values) (string, policyForm) {
 	case len(f.Problems) > 0:
 		return text, f
 	}
+	// Write the changed members into the text.
 	whole, err := json.Marshal(members, json.Deterministic(true))
 	if err != nil {
 		f.Problems = append(f.Problems, "the text and the form cannot be combined into a JSON object")

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// contentView is the data of a page made of Markdown.
+// contentView is the data of a page written in Markdown.
 type contentView struct {
 	Page    *site.Page
 	HTML    web.Trusted
@@ -27,7 +27,7 @@ type figure struct {
 	Caption string
 }
 
-// Content returns the view of a page made of Markdown. The page of a service includes a form.
+// Content returns the view of a page written in Markdown. The page of a service includes a form.
 func (r *Room) Content(p *site.Page) (web.View, error) {
 	shown, err := r.contentShown(p)
 	return web.View{Template: "content.html", Data: shown, Public: true}, err
@@ -97,7 +97,7 @@ type searchPage struct {
 	More           bool
 }
 
-// showSearch searches the records of the chosen organization and the pages made of Markdown. If
+// showSearch searches the records of the chosen organization and the pages written in Markdown. If
 // the question matches exactly one record, it redirects there.
 func (r *Room) showSearch(v *web.Visit) (web.View, error) {
 	from, err := r.Site()

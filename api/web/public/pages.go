@@ -16,11 +16,11 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// Room holds the dependencies of the public pages.
+// Room contains the dependencies of the public pages.
 type Room struct {
 	Ledger   *ledger.Ledger
 	BaseURL  string
-	Site     func() (*site.Site, error) // returns the pages made of Markdown
+	Site     func() (*site.Site, error) // returns the pages written in Markdown
 	Services Services
 	Prices   Prices
 	Checks   Checks

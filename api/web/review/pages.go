@@ -15,7 +15,7 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Room holds the dependencies of the pages about decisions.
+// Room contains the dependencies of the pages about decisions.
 type Room struct {
 	Commands    *decisions.Decisions
 	Projections *projections.Projections

@@ -52,10 +52,19 @@ type expectation struct {
 }
 
 // verdict is the answer of a verifier. Reason is the first check that fails, or of "unchecked" what
-// is missing.
+// is missing, with advice.
 type verdict struct {
 	Verdict string `json:"verdict"` // valid, invalid or unchecked
 	Reason  string `json:"reason"`
+}
+
+// published is the verdict as the corpus has it. Of "unchecked" it keeps what is missing ("keys",
+// "pin", or a file) and not the advice, whose words may change.
+func (v verdict) published() verdict {
+	if v.Verdict == "unchecked" {
+		v.Reason, _, _ = strings.Cut(v.Reason, ":")
+	}
+	return v
 }
 
 // question is a bundle in a folder, with the keys and the pin for its verification.
@@ -323,7 +332,7 @@ func corpus(t *testing.T) []byte {
 	pinFiles := map[string]string{}
 	var expected []expectation
 	add := func(altered string, keys int, pin []byte, files, links map[string][]byte, says verdict) {
-		e := expectation{Bundle: fmt.Sprintf("bundles/%04d", len(expected)+1), Altered: altered, Keys: keyFiles[keys], verdict: says}
+		e := expectation{Bundle: fmt.Sprintf("bundles/%04d", len(expected)+1), Altered: altered, Keys: keyFiles[keys], verdict: says.published()}
 		if pin != nil {
 			name, has := pinFiles[string(pin)]
 			if !has {
@@ -506,10 +515,11 @@ func TestThePublishedCorpusHasTheseVerdicts(t *testing.T) {
 		if e.Pin != "" {
 			q.pin = must(os.ReadFile(filepath.Join(folder, path.Clean(e.Pin))))
 		}
-		if says := goSays(t, q); says != e.verdict {
+		says := goSays(t, q)
+		if says.published() != e.verdict {
 			t.Errorf("bundle %s (%s): want %v, and Go says %v", e.Bundle, e.Altered, e.verdict, says)
 		}
-		names, questions, want = append(names, e.Bundle), append(questions, q), append(want, e.verdict)
+		names, questions, want = append(names, e.Bundle), append(questions, q), append(want, says)
 	}
 	allSay(t, names, questions, want)
 	t.Logf("%d of the corpus: %v", len(names), verdicts)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -34,7 +35,12 @@ func pagesOf(t *testing.T, s *site) (who *browser, places []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return owner, []string{"/", "/overview", "/spend", "/spend?days=7", "/activity", "/start", "/search?q=files", "/reviews", "/reviews/" + waiting, "/decisions", "/decisions?conformance=violation", "/decisions?text=nothing",
+	draft := owner.form("/policies/new", url.Values{"do": {"draft"}, "policy": {`{"policyId":"default","requireHttps":true,"allowedMcpTools":["read"]}`}}).header.Get("Location")
+	agent := regexp.MustCompile(`/agents/sub_[0-9A-Z]+`).FindString(owner.get("/spend").body)
+	if !strings.HasPrefix(draft, "/policies/drafts/") || agent == "" {
+		t.Fatalf("no draft or no agent: %q, %q", draft, agent)
+	}
+	return owner, []string{agent, draft, "/", "/overview", "/spend", "/spend?days=7", "/activity", "/start", "/search?q=files", "/reviews", "/reviews/" + waiting, "/decisions", "/decisions?conformance=violation", "/decisions?text=nothing",
 		"/decisions/" + denied.Record.DecisionID, "/policies", "/policies/1", "/policies/new", "/policies/new?template=strict", "/members", "/keys", "/guard", "/webhooks", "/webhooks/" + hook.WebhookID, "/account",
 		"/ledger", "/verify", "/pricing", "/docs", "/rules", "/rules/git.push.force-protected", "/changelog", "/sign-in", "/sign-in/confirm?token=x", "/no-such-page"}
 }

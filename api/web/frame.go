@@ -115,6 +115,9 @@ func (f Frame) Again() string {
 // the content of the page reports the failure.
 func (s *Handler) frame(v *Visit) Frame {
 	place, _, _ := strings.Cut(strings.TrimPrefix(v.Request.URL.Path, "/"), "/")
+	if place == "agents" { // each is a page below Spend
+		place = "spend"
+	}
 	f := Frame{Place: "/" + place, Here: s.placeOf(v), Path: v.Request.URL.EscapedPath(), BaseURL: s.Commands.BaseURL, Links: s.links, rights: s.rights}
 	if from, err := s.Site(); err == nil {
 		if p, public := from.Page(v.Request.URL.Path); public {

@@ -25,7 +25,7 @@ func TestEveryCodeInTheSourceHasAPage(t *testing.T) {
 	found := codesOf(t, "../policy", "../commands", ".")
 	for code, at := range found {
 		if !contract.HasPage(code) && !ofOAuth[code] {
-			t.Errorf("%s refuses with %s, which has no page", at, code)
+			t.Errorf("%s refuses with %s, which has no page: add a row to problems in api/contract/problems.go", at, code)
 		}
 	}
 	if len(found) < 60 {

@@ -60,6 +60,15 @@ func TestExamplesAreWhatTheServiceAnswers(t *testing.T) {
 		}
 	}
 	if os.Getenv("UPDATE_EXAMPLES") != "" {
+		written, err := contract.Examples(contract.ExampleBase)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for id, now := range a.answers {
+			if was := written[id]; steady(t, was) == steady(t, now) {
+				a.answers[id] = was
+			}
+		}
 		text, err := json.Marshal(a.answers, json.Deterministic(true), jsontext.WithIndent(" "))
 		if err == nil {
 			err = os.WriteFile("contract/examples.json", append(text, '\n'), 0o644)
@@ -95,6 +104,24 @@ func TestExamplesAreWhatTheServiceAnswers(t *testing.T) {
 			t.Errorf("%s is answered otherwise now (UPDATE_EXAMPLES=1 writes it): %s", id, diff)
 		}
 	}
+}
+
+// ofOneRun matches the values that may differ in each run: times, ids, hashes, signatures, and the
+// health of the service, which depends on the load of the machine.
+var ofOneRun = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z|[0-9A-HJKMNP-TV-Z]{26}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{12,}|[0-9A-Za-z+/=_-]{40,}|\b1[0-9]{9}\b|"(tokenId|id)":"[0-9a-z]{12}"|"status":"(ok|degraded)"`)
+
+// steady returns an answer without these values. UPDATE_EXAMPLES keeps an example whose steady
+// text is the same, so that the diff shows only what a change has changed.
+func steady(t *testing.T, text jsontext.Value) string {
+	t.Helper()
+	if text == nil {
+		return ""
+	}
+	even := text.Clone()
+	if err := even.Canonicalize(); err != nil {
+		t.Fatal(err)
+	}
+	return ofOneRun.ReplaceAllString(string(even), "*")
 }
 
 // asker calls operations. It takes values for later calls from the answers.

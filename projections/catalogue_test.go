@@ -25,7 +25,7 @@ func TestEveryReadModelIsShown(t *testing.T) {
 	for _, p := range all {
 		names = append(names, p.name)
 		if p.version < 1 || len(p.tables) == 0 || p.apply == nil && p.applyRun == nil || len(p.handles) == 0 {
-			t.Errorf("projection %s is incomplete", p.name)
+			t.Errorf("the read model %s lacks a version, tables, apply or applyRun, or a type of event whose row in ledger/events names it", p.name)
 		}
 		for _, name := range p.signed {
 			if !slices.Contains(p.handles, name) {
@@ -35,7 +35,7 @@ func TestEveryReadModelIsShown(t *testing.T) {
 	}
 	for _, name := range events.ReadModels() {
 		if !slices.Contains(names, name) {
-			t.Errorf("the table of events names the read model %s, which is not there", name)
+			t.Errorf("the table of events names the read model %s, which is not in all of projections/projections.go", name)
 		}
 	}
 }
@@ -48,6 +48,6 @@ func TestEveryReadModelHasItsFile(t *testing.T) {
 	}
 	slices.Sort(names)
 	if files := migrations.ReadModels(); !slices.Equal(names, files) {
-		t.Errorf("projections %v, files %v", names, files)
+		t.Errorf("the read models are %v, and the files in migrations/readmodels are %v", names, files)
 	}
 }

@@ -58,10 +58,10 @@ func TestTables(t *testing.T) {
 			t.Errorf("%s: title, effect or level is missing", r.ID)
 		}
 		if !slices.Contains(categories, r.Category) {
-			t.Errorf("%s: unknown category %q", r.ID, r.Category)
+			t.Errorf("%s: its category is %q, and must be one of %q", r.ID, r.Category, categories)
 		}
 		if !slices.Contains([]string{"yes", "hard", "no"}, r.Reversible) {
-			t.Errorf("%s: unknown reversibility %q", r.ID, r.Reversible)
+			t.Errorf("%s: reversible is %q, and must be yes, hard or no", r.ID, r.Reversible)
 		}
 		if strings.Trim(r.Class, "ebcp") != "" {
 			t.Errorf("%s: unknown context class %q", r.ID, r.Class)

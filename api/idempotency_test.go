@@ -43,7 +43,7 @@ func TestEveryPostKeepsOrRefusesAnIdempotencyKey(t *testing.T) {
 		}
 		seen++
 		if o.Creates == (repeatable[o.ID] != "") {
-			t.Errorf("%s: it creates something each time (%v), or it may be sent again because %q", o.ID, o.Creates, repeatable[o.ID])
+			t.Errorf("%s needs Creates, or a reason in repeatable of api/idempotency_test.go why it may be sent again, and not both: %v, %q", o.ID, o.Creates, repeatable[o.ID])
 		}
 	}
 	if seen < 20 {

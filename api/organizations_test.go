@@ -286,7 +286,7 @@ func TestPlanAtEveryRoute(t *testing.T) {
 				t.Errorf("lapsed, %s: %d %s, want %d", route.path, got.status, got.body, route.status)
 			}
 		} else if got.status != 403 || got.body != `{"error":"organization plan required"}` {
-			t.Errorf("lapsed, %s %s: %d %s", route.method, route.path, got.status, got.body)
+			t.Errorf("lapsed, %s %s: %d %s, want 403 with organization plan required: declare a right that a lapsed plan has not, or let open name a GET that reads evidence", route.method, route.path, got.status, got.body)
 		}
 	}
 	change(organizations.OrganizationChange{State: "lapsed"}) // again, so that the 90 days start now

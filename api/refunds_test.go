@@ -68,7 +68,7 @@ func TestSampleRaisesTheAlarm(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
 	n.settled(n.pay(quickPath, n.order(quickPath, "").Header(), lsBody))
-	const alarm = "a settled call does not reproduce"
+	const alarm = "a settled call has another result when it is computed again"
 	if n.reconciler.Sample(t.Context()); strings.Contains(n.log.String(), alarm) {
 		t.Errorf("%s", n.log)
 	}

@@ -72,7 +72,7 @@ func TestRoomsFollowTheirOrder(t *testing.T) {
 	}
 }
 
-// namesOf returns the names that a file uses of the packages in of, in the form package.Name.
+// namesOf returns the names from certain packages that a file uses, in the form package.Name.
 func namesOf(f file, of []string) map[string]bool {
 	imported := map[string]string{} // package path, by the name that the file uses for it
 	for _, spec := range f.syntax.Imports {

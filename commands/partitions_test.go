@@ -363,8 +363,8 @@ func TestErasureReachesEveryPartition(t *testing.T) {
 	clean(t, a)
 }
 
-// A key rotation retires the old key in all partitions. If it is interrupted in between, repeating
-// it completes it.
+// A key rotation retires the old key in all partitions. If it is interrupted after some of the
+// partitions, repeating it completes the rotation.
 func TestARotationReachesEveryPartition(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.NewPartitioned(t, 3), newClock())

@@ -51,7 +51,7 @@ type cli struct {
 	Doors     strain.Doors     `cmd:"" help:"Measure the quick gate while slow or expensive requests occupy the service."`
 	Start     scale.Start      `cmd:"" help:"Measure the time from the start of the program to its first answers, on a long ledger with empty read models."`
 	Growth    scale.Growth     `cmd:"" help:"Repeat measurements while the ledger grows."`
-	Soak      strain.Soak      `cmd:"" help:"Call the quick gate for a long time at half of saturation; no resource may grow."`
+	Soak      strain.Soak      `cmd:"" help:"Call the quick gate for a long time at half of its maximum load; no resource may grow."`
 	Services  compute.Services `cmd:"" help:"Measure every service without HTTP, and inputs at the contract's limits."`
 	Verify    scale.Verify     `cmd:"" help:"Measure verification of a database, how much it and checkpoints slow appends down, and rebuilding."`
 	Export    scale.Export     `cmd:"" help:"Measure the export of an organization's history, and how much it slows appends down."`
@@ -59,7 +59,7 @@ type cli struct {
 	Size      scale.Size       `cmd:"" help:"Measure the size of calls in the ledger, by type of event and by index."`
 	Packing   packingCmd       `cmd:"" help:"Write samples of a ledger's contents, for a compression dictionary."`
 	Faults    faultsCmd        `cmd:"" help:"Cause every fault of a table while clients call, then compare their answers with the ledger."`
-	Gate      compute.Gate     `cmd:"" help:"Measure the engine per command, and print a table per category of a corpus file."`
+	Gate      compute.Gate     `cmd:"" help:"Measure the gate's engine per command, and print a table per category of a corpus file."`
 	Hook      compute.Hook     `cmd:"" help:"Measure the process of the guard of a coding agent."`
 	Picture   pictureCmd       `cmd:"" help:"Draw the picture of the README: the output of the demo in a terminal."`
 

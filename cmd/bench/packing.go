@@ -65,6 +65,7 @@ func (c *packingCmd) Run(ctx context.Context) error {
 func (c *packingCmd) use(ctx context.Context, service *rig.Service) error {
 	calls := 0
 	var caller accounts.Caller
+	// call runs a service, with a new free key for every 20 calls.
 	call := func(s policy.Service, body []byte) error {
 		if calls++; calls%20 == 1 {
 			issued, err := service.App.IssueFreeKey(ctx, fmt.Sprintf("packing-%d@example.com", calls), "")
@@ -78,6 +79,7 @@ func (c *packingCmd) use(ctx context.Context, service *rig.Service) error {
 		_, err := service.App.RunService(ctx, services.Call{Service: s, Caller: caller, Body: body})
 		return err
 	}
+	// Run the example of each service.
 	services := map[string]policy.Service{}
 	for _, s := range apiservices.List() {
 		services[s.Name] = s
@@ -87,6 +89,7 @@ func (c *packingCmd) use(ctx context.Context, service *rig.Service) error {
 			}
 		}
 	}
+	// Ask the gate about every 16th command of the files.
 	for _, name := range c.Commands {
 		text, err := os.ReadFile(name)
 		if err != nil {

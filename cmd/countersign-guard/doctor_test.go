@@ -31,8 +31,8 @@ func TestDoctorComparesTheRuleSets(t *testing.T) {
 		says       string
 	}{
 		{newest, newest, "", "ok", "has the same rule set"},
-		{newest, older, "", "warning", "has rule set 2026.01.01, " + hash + ": it judges by other rules than this program; update " + other + ": go install ./cmd/countersign "},
-		{older, newest, "", "warning", "has rule set " + version + ", " + hash + ": it judges by other rules than this program; update " + own + ": go install ./cmd/countersign-guard "},
+		{newest, older, "", "warning", "has rule set 2026.01.01, " + hash + ", which differs from the rule set of this program; update " + other + ": go install ./cmd/countersign "},
+		{older, newest, "", "warning", "has rule set " + version + ", " + hash + ", which differs from the rule set of this program; update " + own + ": go install ./cmd/countersign-guard "},
 		{newest, script, `echo '{"rulesetVersion":"` + version + `","rulesetHash":"00"}'`, "warning", "install both from the same source"},
 		{newest, script, "exit 1", "warning", "does not report its rule set; update " + other},
 	} {

@@ -102,7 +102,7 @@ func TestArchiveByCommand(t *testing.T) {
 	// A backup contains only what is in the database; restoring needs the archive, too.
 	folder := filepath.Join(t.TempDir(), "backup")
 	recipient, file := identity(t) // faster than a passphrase, which takes a second each time
-	if text := with.run(0, "backup", folder, "--recipient", recipient); !strings.Contains(text, "NOT in it: the archive, 1024 events in 1 objects") {
+	if text := with.run(0, "backup", folder, "--recipient", recipient); !strings.Contains(text, "NOT in the backup: the archive, 1024 events in 1 objects") {
 		t.Errorf("backup: %s", text)
 	}
 	other := ledgertest.NewPartitioned(t, 1)
@@ -110,7 +110,7 @@ func TestArchiveByCommand(t *testing.T) {
 	if text := again.run(0, "restore", folder, "--identity", file); !strings.Contains(text, " 0 faults") {
 		t.Errorf("restore: %s", text)
 	}
-	if text := again.run(0, "archive", "back"); !strings.Contains(text, "moved back 1024 events") || !strings.Contains(text, "holds 0 events") {
+	if text := again.run(0, "archive", "back"); !strings.Contains(text, "moved back 1024 events") || !strings.Contains(text, "has 0 events") {
 		t.Errorf("back: %s", text)
 	}
 	if err := os.RemoveAll(place); err != nil {

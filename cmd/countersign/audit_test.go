@@ -112,7 +112,7 @@ func TestAnAuditOnTheCommandLine(t *testing.T) {
 	before, pin := keys("before.json"), filepath.Join(files, "ledger.note")
 	first, second := filepath.Join(files, "first.tar.gz"), filepath.Join(files, "second.tar.gz")
 
-	bare.run(2, "bring the ledger's keys with --keys", "pin", before, "--pin", pin)
+	bare.run(2, "give the ledger's keys with --keys", "pin", before, "--pin", pin)
 	bare.run(0, "TRUSTED     the keys", "pin", s.base, "--pin", pin)
 	a.run(0, "check it: countersign verify", "export", "--org", org, "--out", first)
 	bare.run(0, "VALID", "verify", first, "--keys", before)

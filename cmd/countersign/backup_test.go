@@ -173,7 +173,7 @@ func TestABackupThatWasKilledIsMadeAgain(t *testing.T) {
 	if err := os.WriteFile(foreign, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	refused(half + " is in the way: remove it")
+	refused(half + " exists already: remove it")
 	if err := os.Remove(foreign); err != nil {
 		t.Fatal(err)
 	}

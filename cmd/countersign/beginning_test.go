@@ -62,7 +62,8 @@ func TestADatabaseOfAnEarlierDayIsRefused(t *testing.T) {
 	}
 }
 
-// They also refuse such a data folder, and one without the key that encrypts its data keys.
+// All commands also refuse a data folder with such a schema, from before the first release, and
+// one without the key that encrypts its data keys.
 func TestADataFolderOfAnEarlierDayIsRefused(t *testing.T) {
 	t.Parallel()
 	o := &operator{t, []string{"--data", dataDir(t)}}
@@ -96,7 +97,7 @@ func TestADataFolderOfAnEarlierDayIsRefused(t *testing.T) {
 	}
 }
 
-// Restore refuses such a backup.
+// Restore refuses a backup with a schema from before the first release.
 func TestABackupOfAnEarlierDayIsRefused(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)

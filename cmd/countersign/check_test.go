@@ -85,9 +85,9 @@ func TestCheckBeforeExecution(t *testing.T) {
 		{"another amount", []string{key, "--decision", good, "--", strings.Replace(pendingIntent, "0.5", "5", 1)}, 1, "not the one that was decided about"},
 		{"another protocol", []string{key, "--decision", good, "--", `{"protocol":"mcp","intent":{"serverId":"s","toolName":"t"}}`}, 1, "not the one that was decided about"},
 		{"expired", []string{key, "--decision", signedFile(t, signer, assurance.DecisionType, expired), "--", pendingIntent}, 1, "the decision or approval has expired"},
-		{"expiry changed", []string{key, "--decision", changed, "--", pendingIntent}, 1, "is not a good record"},
-		{"signed by a stranger", []string{key, "--decision", signedFile(t, stranger, assurance.DecisionType, allow), "--", pendingIntent}, 1, "is not a good record"},
-		{"signed as something else", []string{key, "--decision", signedFile(t, signer, seal.TypeReceipt, allow), "--", pendingIntent}, 1, "is not a good record"},
+		{"expiry changed", []string{key, "--decision", changed, "--", pendingIntent}, 1, "is not a valid record"},
+		{"signed by a stranger", []string{key, "--decision", signedFile(t, stranger, assurance.DecisionType, allow), "--", pendingIntent}, 1, "is not a valid record"},
+		{"signed as something else", []string{key, "--decision", signedFile(t, signer, seal.TypeReceipt, allow), "--", pendingIntent}, 1, "is not a valid record"},
 		{"not approved", []string{key, "--decision", reviewFile, "--", pendingIntent}, 1, "needs an approval"},
 		{"approved", []string{key, "--decision", reviewFile, "--approval", approvalFile, "--", pendingIntent}, 0, "EXECUTE"},
 		{"an approval of another decision", []string{key, "--decision", signedFile(t, signer, assurance.DecisionType, assurance.DecisionRecord{
@@ -155,7 +155,7 @@ func TestCheckFindsASecondUse(t *testing.T) {
 	if code, said := check(first, state); code != 1 || !strings.Contains(said, "the decision was already used on this machine") {
 		t.Errorf("again: %d %s", code, said)
 	}
-	if code, said := check(second, state); code != 0 || !strings.Contains(said, "for this user on this machine; others do not know of it") {
+	if code, said := check(second, state); code != 0 || !strings.Contains(said, "for this user on this machine; other users and machines do not know about this check") {
 		t.Errorf("another decision: %d %s", code, said)
 	}
 	if err := os.WriteFile(state, []byte(`{"asd_1":`), 0o600); err != nil {

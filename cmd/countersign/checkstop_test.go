@@ -47,7 +47,7 @@ func TestCheckAsksTheService(t *testing.T) {
 	ours := []string{"--org", org, "--url", a.base, "--token"}
 	check(0, 0, "\nno stop, valid until ", append(ours, token)...)
 	check(1, 0, "the decision was already used on this machine", append(ours, token)...)
-	check(1, 1, "the service knows no such decision of this organization", append(ours, strangerToken)...)
+	check(1, 1, "the organization has no decision with this id at the service", append(ours, strangerToken)...)
 	check(2, 1, "the service answered 401", append(ours, "svco_wrong")...)
 	check(1, 1, "the decision belongs to another organization", "--org", stranger, "--url", a.base, "--token", strangerToken)
 	elsewhere := httptest.NewServer(http.RedirectHandler(a.base+decisionsPath, http.StatusTemporaryRedirect))

@@ -354,7 +354,7 @@ func TestInstallIsOneOrTheOther(t *testing.T) {
 	cmd := program("gate", "hook", "--install", "claude", "--write", "--uninstall")
 	cmd.Dir = project
 	out, _ := cmd.CombinedOutput()
-	if code := cmd.ProcessState.ExitCode(); code != 2 || !strings.Contains(string(out), "give one of them") {
+	if code := cmd.ProcessState.ExitCode(); code != 2 || !strings.Contains(string(out), "cannot be combined") {
 		t.Errorf("exit %d: %s", code, out)
 	}
 	if _, err := os.Stat(filepath.Join(home, ownSettings[agents.Claude])); err == nil {

@@ -80,7 +80,7 @@ func eachFlag(n *kong.Node, do func(*kong.Flag)) {
 // program for the completions, so they always fit its version.
 type completionCmd struct {
 	Shell string   `arg:"" optional:"" enum:"bash,zsh,fish,powershell," default:"" help:"The shell: bash, zsh, fish or powershell."`
-	Words []string `arg:"" optional:"" passthrough:"" hidden:"" help:"For the scripts: the words so far, the last one unfinished."`
+	Words []string `arg:"" optional:"" passthrough:"" hidden:"" help:"Used by the scripts: the words of the command line, of which the last may be incomplete."`
 }
 
 // Run prints the script for a shell. If no shell is named, it explains how to install a script. If
@@ -150,6 +150,7 @@ compdef _countersign countersign
 func completions(at *kong.Node, words []string) []string {
 	flags := slices.Clone(at.Flags)
 	var pending *kong.Flag // flag whose value is the next word
+	// Follow the complete words to the selected command, and collect the flags on the way.
 	for _, word := range words[:len(words)-1] {
 		if pending != nil {
 			pending = nil
@@ -171,6 +172,7 @@ func completions(at *kong.Node, words []string) []string {
 	if at.DefaultCmd != nil {
 		flags = append(flags, at.DefaultCmd.Flags...)
 	}
+	// Complete the last word: the value of a flag, a flag, or a command or argument.
 	var found []string
 	last := words[len(words)-1]
 	switch {

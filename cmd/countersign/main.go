@@ -76,26 +76,26 @@ type cli struct {
 	Webhooks     manage.Webhooks     `cmd:"" help:"Manage the webhooks that receive an organization's decisions."`
 	Check        proof.Check         `cmd:"" help:"Check just before execution that a call is the one that was decided about. Exit code 1: do not make the call."`
 	Export       proof.Export        `cmd:"" help:"Export the signed history of an organization, with proofs and a verifier."`
-	Dispute      proof.Dispute       `cmd:"" help:"Write all that the ledger has about one purchase, with proofs, a verifier and a page to read."`
-	Evidence     proof.Evidence      `cmd:"" help:"Collect what an audit by a framework asks for."`
-	Prove        proof.Prove         `cmd:"" help:"State what an agent did in a period (counts, largest and total amounts), with the events from which verifiers count again."`
+	Dispute      proof.Dispute       `cmd:"" help:"Write all events about one purchase to one file, with proofs, a verifier and a readable page."`
+	Evidence     proof.Evidence      `cmd:"" help:"Collect the evidence for an audit under a framework such as SOC 2."`
+	Prove        proof.Prove         `cmd:"" help:"State what an agent did in a period (counts, largest and total amounts), with the events from which anyone can count again."`
 	Views        proof.Views         `cmd:"" help:"Make tables, streams for other tools and a report from an export, offline."`
-	Oversight    proof.Oversight     `cmd:"" help:"Show how people reviewed in a period: time to a verdict, share decided in seconds, share overruled, reviewers who never refuse, expired approvals."`
+	Oversight    proof.Oversight     `cmd:"" help:"Show how people reviewed in a period: time to a verdict, share decided in seconds, share overruled, reviewers who never rejected, expired approvals."`
 	Pin          proof.Pin           `cmd:"" help:"Store the newest checkpoint of a ledger and refuse one that does not extend the stored one. Exit code 1: the ledger was rolled back or is a different one."`
 	Signer       operate.Signer      `cmd:"" help:"List or rotate the keys that sign records and checkpoints."`
 	Erase        operate.Erase       `cmd:"" help:"Erase a person or an agent: destroy the data key and record that as an event."`
 	Payments     manage.Payments     `cmd:"" help:"List, reconcile and resolve payments over x402, for operators."`
 	Refunds      manage.Refunds      `cmd:"" help:"Approve and record refunds of payments over x402, for operators."`
 	Entitlements manage.Entitlements `cmd:"" help:"List, grant and revoke customers' access to products, for operators."`
-	Replay       proof.Replay        `cmd:"" help:"Rebuild or compare from the events what was derived from them."`
+	Replay       proof.Replay        `cmd:"" help:"Compare or rebuild read models from the events, or evaluate recorded decisions again."`
 	Backup       operate.Backup      `cmd:"" help:"Copy the ledger into a folder while it is in use, with its keys in a separate encrypted file."`
 	Restore      operate.Restore     `cmd:"" help:"Restore a backup into an empty data folder or database, and verify it. Exit code 1: something does not verify."`
 	Archive      operate.Archive     `cmd:"" help:"Move the payloads of old events from the database to a signed archive in a folder or bucket, check them, or bring them back."`
 	Migrate      operate.Migrate     `cmd:"" help:"Show or change the version of the database schema."`
-	Doctor       operate.Doctor      `cmd:"" help:"Check what works here and what does not."`
-	Config       operate.Config      `cmd:"" help:"Print every setting, its value (secrets masked) and where it comes from."`
-	Tail         operate.Tail        `cmd:"" help:"Print events as they come."`
-	Top          operate.Top         `cmd:"" help:"Show what the ledger is doing: calls, verdicts, lag, head."`
+	Doctor       operate.Doctor      `cmd:"" help:"Check this installation and report what does not work."`
+	Config       operate.Config      `cmd:"" help:"Print every setting, its value (secrets masked) and the source of the value."`
+	Tail         operate.Tail        `cmd:"" help:"Print the newest events, and new events as they are appended."`
+	Top          operate.Top         `cmd:"" help:"Show the activity of the ledger: calls, verdicts, lag, head."`
 	Completion   completionCmd       `cmd:"" help:"Print a script that completes commands and flags in a shell."`
 	VersionCmd   operate.Version     `cmd:"" name:"version" help:"Print the version and the revision."`
 }
@@ -205,7 +205,7 @@ func misread(err error) error {
 	var parse *kong.ParseError
 	if errors.As(err, &parse) {
 		if command := parse.Context.Selected(); command != nil {
-			help = command.FullPath() + " --help says more"
+			help = command.FullPath() + " --help explains the command"
 		}
 	}
 	return fmt.Errorf("%s (%s)", text, help)

@@ -98,7 +98,7 @@ func TestOrganizationOnTheCommandLine(t *testing.T) {
 	}
 }
 
-// If the file of an export cannot be written, the command refuses with the reason, and the ledger
+// If the file of an export cannot be written, the command prints the reason, and the ledger
 // records no export. If it is a device or a pipe, it is written to and not replaced.
 func TestAnExportThatCannotBeIsNotRecorded(t *testing.T) {
 	t.Parallel()
@@ -111,10 +111,10 @@ func TestAnExportThatCannotBeIsNotRecorded(t *testing.T) {
 		args  []string
 	}{
 		{"write /nonexist/x: no such file or directory", []string{"--org", org, "--out", "/nonexist/x"}},
-		{"it is a folder", []string{"--org", org, "--out", folder}},
+		{"the path is a folder", []string{"--org", org, "--out", folder}},
 		{"not both", []string{"--org", org, "--out", out, "--period", "2026", "--from", "2027-01-01"}},
-		{"--from: want a time such as", []string{"--org", org, "--out", out, "--from", "yesterday"}},
-		{"--to: want a time such as", []string{"--org", org, "--out", out, "--from", "2026-01-01", "--to", "2026-13-01"}},
+		{"--from must be a time such as", []string{"--org", org, "--out", out, "--from", "yesterday"}},
+		{"--to must be a time such as", []string{"--org", org, "--out", out, "--from", "2026-01-01", "--to", "2026-13-01"}},
 		{"organization not found", []string{"--org", "org_none", "--out", out}},
 		{"no events in this period", []string{"--org", org, "--out", out, "--from", "2090-01-01"}},
 	} {

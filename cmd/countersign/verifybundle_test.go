@@ -68,7 +68,7 @@ func TestAnExportIsVerifiedOrRefusedInWords(t *testing.T) {
 	if _, err := os.Stat(missing); err == nil {
 		t.Error("a pin that was mistyped was made")
 	}
-	bare.run(2, "a record alone says nothing", "verify", keep("record.json", []byte(record)), "--keys", keys, "--pin", keys)
+	bare.run(2, "a record alone does not contain the ledger's head", "verify", keep("record.json", []byte(record)), "--keys", keys, "--pin", keys)
 	bare.run(2, "pin: it must be a checkpoint of this ledger", "verify", export, "--keys", keys, "--pin", keep("rubbish.txt", []byte("rubbish")))
 
 	seed, err := os.ReadFile(filepath.Join(dir, "checkpoint.key"))
@@ -139,7 +139,7 @@ func TestExportsAreJoinedAndHeldAgainstKeptAnswers(t *testing.T) {
 		return bare.run(code, words, append([]string{"verify", "--keys", in("jwks.json")}, args...)...)
 	}
 
-	bare.run(2, "--with: name the export", "verify", "--with", files)
+	bare.run(2, "--with needs an export", "verify", "--with", files)
 	decide("k1")
 	decide("k2")
 	a.run(0, "", "export", "--agent", "agent", "--out", in("a.tar.gz"))
@@ -154,8 +154,8 @@ func TestExportsAreJoinedAndHeldAgainstKeptAnswers(t *testing.T) {
 	if said := verify(0, `"joined":["decision/`, in("a.tar.gz"), in("b.tar.gz"), "--json"); strings.Count(said, `"valid":true`) != 2 {
 		t.Errorf("as JSON: %s", said)
 	}
-	verify(2, "only exports are compared", in("a.tar.gz"), in("kept/k1.json"))
-	verify(2, "only exports are compared", in("kept/k1.json"), in("a.tar.gz"))
+	verify(2, "compared only if both are exports", in("a.tar.gz"), in("kept/k1.json"))
+	verify(2, "compared only if both are exports", in("kept/k1.json"), in("a.tar.gz"))
 	verify(2, "two exports of which", in("a.tar.gz"), in("a.tar.gz"), in("a.tar.gz"))
 
 	const here = "PROVEN      kept: the %d kept records that the filters cover are in the export as they were signed"
@@ -163,7 +163,7 @@ func TestExportsAreJoinedAndHeldAgainstKeptAnswers(t *testing.T) {
 	verify(0, fmt.Sprintf(here, 3), in("all.tar.gz"), "--with", in("kept"))
 	verify(0, "anything about the 1 kept records that the filters and the period do not cover: k3.json", in("a.tar.gz"), "--with", in("kept"))
 	verify(2, "--with must be a folder", in("a.tar.gz"), "--with", in("missing"))
-	verify(2, "--with: a record alone", in("kept/k1.json"), "--with", in("kept"))
+	verify(2, "--with needs an export: a record alone", in("kept/k1.json"), "--with", in("kept"))
 
 	one := verify(0, "SAMPLE      1 of 3 decisions, which the nonce has drawn:\n            sequence ", in("b.tar.gz"), "--sample", "1", "--nonce", "6152")
 	if again := verify(0, "SAMPLE", in("all.tar.gz"), "--sample", "1", "--nonce", "6152"); one[strings.Index(one, "SAMPLE"):] != again[strings.Index(again, "SAMPLE"):] {
@@ -175,7 +175,7 @@ func TestExportsAreJoinedAndHeldAgainstKeptAnswers(t *testing.T) {
 	verify(2, "--sample must be 1 to 10000", in("b.tar.gz"), "--nonce", "6152", "--sample=-1")
 	verify(2, "--sample: name one export", in("a.tar.gz"), in("b.tar.gz"), "--nonce", "6152", "--sample", "1")
 	verify(2, "--sample: name one export", "--nonce", "6152", "--sample", "1")
-	verify(2, "--sample: a record alone", in("kept/k1.json"), "--nonce", "6152", "--sample", "1")
+	verify(2, "--sample needs an export: a record alone", in("kept/k1.json"), "--nonce", "6152", "--sample", "1")
 
 	// Two records: one that the service has signed, and one that it has not.
 	seed, err := os.ReadFile(filepath.Join(dir, "signing.key"))
@@ -251,7 +251,7 @@ func TestAStatementAboutAnAgentIsCountedAgain(t *testing.T) {
 	a, bare, in := h.a, h.bare, h.in
 	a.run(2, "--between needs two times", "prove", "--agent", "agent", "--out", in("none.tar.gz"), "--between", "2020-01-01")
 	a.run(2, "name the period", "prove", "--agent", "agent", "--out", in("none.tar.gz"))
-	for want, period := range map[string][]string{"--between: want a time": {"--between", "yesterday", "2999-01-01"}, "TO: want a time": {"--between", "2020-01-01", "tomorrow"},
+	for want, period := range map[string][]string{"--between must be a time": {"--between", "yesterday", "2999-01-01"}, "TO must be a time": {"--between", "2020-01-01", "tomorrow"},
 		"give --period, or --between and TO, not both": {"--between", "2020-01-01", "2999-01-01", "--period", "2026"},
 		"TO must be later than --between":              {"--between", "2999-01-01", "2020-01-01"}} {
 		a.run(2, want, append([]string{"prove", "--agent", "agent", "--out", in("none.tar.gz")}, period...)...)

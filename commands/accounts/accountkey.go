@@ -32,7 +32,7 @@ type AccountKey struct {
 
 var errNoKey = policy.Refuse(ground.CodeNotFound, "", "key not found")
 
-// IssueAccountKey issues a key in a customer's account. It refuses with too_many_keys after
+// IssueAccountKey issues a key in a customer's account. It returns the refusal too_many_keys after
 // maxAccountKeys keys.
 func (a *Accounts) IssueAccountKey(ctx context.Context, customerID string) (IssuedKey, error) {
 	return ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (IssuedKey, error) {

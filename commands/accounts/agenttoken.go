@@ -120,9 +120,9 @@ func (g Agent) May(scope string) error {
 	return policy.Refuse(CodeInsufficientScope, "", "missing scope "+scope)
 }
 
-// AuthenticateAgent returns the agent of an access token. It refuses with CodeUnauthorized, always
-// with the same text, if the token is malformed, of another server, expired, revoked, or issued
-// for a resource that is not in resources. A token for the whole service is valid for every
+// AuthenticateAgent returns the agent of an access token. It returns the refusal CodeUnauthorized,
+// always with the same text, if the token is malformed, of another server, expired, revoked, or
+// issued for a resource that is not in resources. A token for the whole service is valid for every
 // resource. The agent may be revoked after this check, so each append for it has the agent's
 // stream as a precondition.
 func (a *Accounts) AuthenticateAgent(ctx context.Context, token string, resources ...string) (Agent, error) {

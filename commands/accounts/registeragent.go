@@ -211,7 +211,7 @@ type Client struct{ agent AgentState }
 // ID returns the client id (agt_…).
 func (c Client) ID() string { return c.agent.id }
 
-// AuthenticateClient returns the client with an id and a secret. It refuses with
+// AuthenticateClient returns the client with an id and a secret. It returns the refusal
 // CodeInvalidClient if the secret is wrong or malformed, or the client is unknown or revoked, in
 // each case with the same text and after one comparison.
 func (a *Accounts) AuthenticateClient(ctx context.Context, id, secret string) (Client, error) {

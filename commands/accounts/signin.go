@@ -126,7 +126,8 @@ func (a *Accounts) openLink(ctx context.Context, token string) (linked, ledger.H
 	return l, hash, err
 }
 
-// dropLink deletes a link. If two requests do so at the same time, one of them is refused.
+// dropLink deletes a link. If two requests delete the same link at the same time, one of the
+// requests is refused.
 func (a *Accounts) dropLink(ctx context.Context, hash ledger.Hash) error {
 	dropped, err := a.Ledger.Pool().Exec(ctx, `delete from signin_links where p = 0 and token_hash = $1`, hash[:])
 	switch {

@@ -120,8 +120,9 @@ func (a *Decisions) approve(ctx context.Context, t attempt, in assurance.Approva
 }
 
 // Record returns a signed record of a decision: the decision itself, its approval or its receipt,
-// selected by the type of its event. It refuses with not_found if there is no such record, it
-// belongs to another organization, or the principal may see only own records and this is not one.
+// selected by the type of its event. It returns the refusal not_found if there is no such record,
+// it belongs to another organization, or the principal may see only own records and this is not
+// one.
 func (a *Decisions) Record(ctx context.Context, p organizations.Principal, decisionID, eventType string) (seal.Envelope, error) {
 	p, err := a.Confirm(ctx, p)
 	if err != nil {

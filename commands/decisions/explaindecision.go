@@ -56,9 +56,9 @@ func (a *Decisions) ExplainDecision(ctx context.Context, p organizations.Princip
 	return a.explain(ctx, p, history.Events[0])
 }
 
-// readDecision reads a decision's stream. It refuses with not_found if the decision does not
-// exist, belongs to another organization, or the principal may see only own decisions and this is
-// not one. It returns the principal as Permit has confirmed it.
+// readDecision reads a decision's stream. It returns the refusal not_found if the decision does
+// not exist, belongs to another organization, or the principal may see only own decisions and this
+// is not one. It returns the principal as Permit has confirmed it.
 func (a *Decisions) readDecision(ctx context.Context, p organizations.Principal, decisionID string) (organizations.Principal, ledger.History, error) {
 	p, err := a.Permit(ctx, p, organizations.RightRead)
 	if err != nil {

@@ -111,7 +111,7 @@ func (a *Decisions) readPolicies(ctx context.Context, orgID string) (policies, e
 }
 
 // ActivePolicy returns the active policy. It may be outdated, so an append that depends on it must
-// have its Precondition. If no policy was ever activated, it refuses with no_active_policy.
+// have its Precondition. If no policy was ever activated, it returns the refusal no_active_policy.
 func (a *Decisions) ActivePolicy(ctx context.Context, orgID string) (ActivePolicy, error) {
 	if p, ok := a.policies.Get(orgID); ok {
 		return p, nil

@@ -66,8 +66,8 @@ type Flip struct {
 }
 
 // Preview is the effect that activating a draft would have on the decisions of the last 30 days.
-// All of them are evaluated under the draft and under the active policy; results that earlier
-// activations have changed are not counted.
+// Each decision is evaluated under the draft and under the active policy, so the effects of
+// earlier activations are not counted.
 type Preview struct {
 	Since        string `json:"since" jsonschema:"format=date-time"`
 	Active       int    `json:"activeVersion" jsonschema_description:"Version of the active policy that the draft is compared with."`

@@ -278,7 +278,7 @@ func (x *exporting) rangeOf(ctx context.Context) error {
 }
 
 // lastSequence returns the sequence number of the tenant's last event. Every organization has
-// events, so an organization without any is refused as not found.
+// events, so it returns a not-found refusal for an organization without events.
 func (x *exporting) lastSequence(ctx context.Context) (int64, error) {
 	last, err := x.app.Ledger.LastSequence(ctx, x.e.Tenant)
 	if err == nil && last == 0 && !ledger.IsService(x.e.Tenant) {

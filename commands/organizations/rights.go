@@ -55,7 +55,7 @@ const (
 // grant lists who has a right, and under which conditions.
 type grant struct {
 	Roles    []string
-	scopes   []string // one of them is enough for a token; empty means that no token has the right
+	scopes   []string // a token needs one of these scopes; empty means that no token has the right
 	fresh    bool     // requires a sign-in younger than freshSignIn
 	evidence bool     // stays for evidenceReadable after the plan has ended
 }
@@ -99,9 +99,9 @@ const (
 // ErrSignInAgain refuses a right that requires a recent sign-in.
 var ErrSignInAgain = Forbidden("sign in again to do this")
 
-// May returns nil if the principal has a right. Otherwise it returns a refusal that names the
-// first of these that is missing: the plan, the scope or role, a recent sign-in, an organization
-// that is not suspended.
+// May returns nil if the principal has a right. Otherwise it returns a refusal. The refusal names
+// the first missing condition, in this order: the plan, the scope or role, a recent sign-in, an
+// organization that is not suspended.
 func (p Principal) May(right Right) error {
 	g, known := Grants[right]
 	switch {

@@ -221,7 +221,7 @@ func (a *Payments) stillActive(ctx context.Context, tenant string, keyIDs []stri
 
 // ResolvePayment records the result that an operator has found for an open payment: the
 // transaction that settled it, or no transaction if it will never settle. If the payment has
-// another final result, it refuses with conflict.
+// another final result, it returns the refusal conflict.
 func (a *Payments) ResolvePayment(ctx context.Context, id, transaction string) (PaymentInfo, error) {
 	s, err := a.ReadPayment(ctx, id)
 	if err != nil {

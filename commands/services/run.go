@@ -63,9 +63,8 @@ type Reply struct {
 }
 
 // RunService answers a call of a service and charges it to the caller's free calls, credit or
-// pass. A refused call is not charged. It refuses with the refusals of the service, with
-// *QuotaExhausted or *payments.PaymentRequired, and with idempotency_key_reused or
-// signing_unavailable.
+// pass. A refused call is not charged. It returns the refusals of the service, *QuotaExhausted,
+// *payments.PaymentRequired, idempotency_key_reused or signing_unavailable.
 func (a *Services) RunService(ctx context.Context, call Call) (Reply, error) {
 	if a.Vault == nil {
 		return Reply{}, a.NoVault()

@@ -103,8 +103,8 @@ type linkedFile struct {
 	product    Product
 }
 
-// LookUpDownload returns the product of a link and does not use up the link. It refuses with
-// CodeGone if the link was used or has expired, and with CodeNotFound if it never existed.
+// LookUpDownload returns the product of a link and does not use up the link. It returns the
+// refusal CodeGone if the link was used or has expired, and CodeNotFound if it never existed.
 func (a *Store) LookUpDownload(ctx context.Context, token string) (Product, error) {
 	l, err := a.linked(ctx, token)
 	return l.product, err

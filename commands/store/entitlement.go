@@ -121,8 +121,8 @@ func (a *Store) Entitlement(ctx context.Context, customerID, product string) (En
 }
 
 // ProviderCustomer returns the provider's id of the customer whose subscription can be managed:
-// that of an active subscription or else of one with a payment past due. If there is neither, it
-// refuses with CodeNotFound.
+// one with an active subscription or else one with a payment past due. If the customer has
+// neither, it returns the refusal CodeNotFound.
 func (a *Store) ProviderCustomer(ctx context.Context, customerID string) (string, error) {
 	list, err := a.Entitlements(ctx, customerID)
 	if err != nil {

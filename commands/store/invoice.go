@@ -66,7 +66,8 @@ type invoice struct {
 	periodEnd, at              int64
 }
 
-// Apply returns the state after one more event of the stream, whose order does not matter.
+// Apply returns the state after one more event of the stream. The order of the events does not
+// matter.
 func (i invoice) Apply(e ledger.Event) (invoice, error) {
 	paid, err := events.As[events.InvoicePaid](e)
 	if err != nil {

@@ -41,8 +41,8 @@ type Order struct {
 // PurchaseProduct sells a one-time product for an x402 payment. If the order has an e-mail
 // address, the purchase belongs to the customer with that address, who is created if necessary. An
 // address may be a stranger's, but only a person who receives mail there can sign in. Besides the
-// errors of Pay, it refuses with CodeNotTheBuyer if a payment is sent again and the caller does
-// not prove to be the buyer.
+// errors of Pay, it returns CodeNotTheBuyer if a payment is sent again and the caller does not
+// prove to be the buyer.
 func (a *Store) PurchaseProduct(ctx context.Context, o Order, p payments.Payment) (Fulfilment, error) {
 	product, claimSecret := o.Product, o.ClaimSecret
 	address, asked := "", map[string]string{"slug": product.Slug}

@@ -332,7 +332,7 @@ func (a *Webhooks) webhookInfo(ctx context.Context, hook webhook) (WebhookInfo, 
 	return info, nil
 }
 
-// HasWebhook returns nil if an organization has a webhook with this id, and refuses with not_found
+// HasWebhook returns nil if an organization has a webhook with this id, and the refusal not_found
 // otherwise. It does not check the principal's rights.
 func (a *Webhooks) HasWebhook(ctx context.Context, p organizations.Principal, id string) error {
 	hooks, _, err := a.readWebhooks(ctx, p.OrgID)
@@ -349,8 +349,8 @@ type WebhookEndpoint struct {
 	Secrets [][]byte
 }
 
-// WebhookEndpoint reads a webhook's address and the secrets that are valid now. It refuses with
-// CodeNotFound if the webhook was removed.
+// WebhookEndpoint reads a webhook's address and the secrets that are valid now. It returns the
+// refusal CodeNotFound if the webhook was removed.
 func (a *Webhooks) WebhookEndpoint(ctx context.Context, orgID, id string) (WebhookEndpoint, error) {
 	if a.Vault == nil {
 		return WebhookEndpoint{}, a.NoVault()

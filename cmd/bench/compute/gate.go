@@ -21,8 +21,8 @@ import (
 // Gate measures the gate's engine without the service around it.
 type Gate struct {
 	Corpus string `help:"File of JSON lines with command, category and expect {minRisk, maxRisk}; default: the examples of the rules." placeholder:"FILE"`
-	Rounds int    `help:"Times each command is judged." default:"20"`
-	Filled bool   `help:"Also judge texts of 2,000 characters, each filled with one of the commands."`
+	Rounds int    `help:"How often each command is judged." default:"20"`
+	Filled bool   `help:"Also judge texts of 2,000 characters that repeat one of the commands."`
 }
 
 // example is one command with the expected result: one line of a corpus file, or an example of a

@@ -38,6 +38,7 @@ func (c *Hook) Run(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	// Build the empty program, the guard and the meter.
 	empty, guard := filepath.Join(dir, "empty"), c.Program
 	source := filepath.Join(dir, "empty.go")
 	if err := os.WriteFile(source, []byte("package main\n\nfunc main() {}\n"), 0o600); err != nil {
@@ -59,6 +60,7 @@ func (c *Hook) Run(ctx context.Context) error {
 	if err := buildWithoutC(ctx, gauge, gauge+".go"); err != nil {
 		return err
 	}
+	// Start the two programs alternately, so that other load of the machine affects both.
 	var starts [2]startsOf
 	for i := range c.Rounds {
 		event := hookEvents[i%len(hookEvents)]
@@ -72,6 +74,7 @@ func (c *Hook) Run(ctx context.Context) error {
 	if err := errors.Join(starts[0].measure(ctx, gauge, empty), starts[1].measure(ctx, gauge, guard, "gate", "hook", "--agent", "claude", "--no-log")); err != nil {
 		return err
 	}
+	// Compare the medians of the processor time.
 	anchor, median := starts[0].print("empty Go program"), starts[1].print("guard")
 	ratio := float64(median) / float64(anchor)
 	fmt.Printf("guard against the empty program: %.1f times the processor time\n", ratio)

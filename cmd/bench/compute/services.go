@@ -19,7 +19,7 @@ import (
 // Services measures the computation of every service without HTTP, database and signatures: from
 // the bytes of a request to the bytes of the answer, including the hashes.
 type Services struct {
-	During time.Duration `help:"Time spent on each line." default:"500ms"`
+	During time.Duration `help:"How long each line is measured." default:"500ms"`
 	Worst  bool          `help:"Instead, send the most expensive large bodies to every operation over HTTP, and print processor time per MB."`
 	Only   string        `help:"With --worst: only operations whose id contains this text."`
 	Body   string        `help:"With --worst: only bodies whose name contains this text."`

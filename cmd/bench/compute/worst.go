@@ -51,6 +51,7 @@ func (c *Services) worst(ctx context.Context) error {
 		return err
 	}
 	defer service.Close()
+	// Watch the memory in the background. A body that uses too much ends the run.
 	w := &worstRun{service: service, progress: os.Stderr}
 	ctx, w.stop = context.WithCancelCause(ctx)
 	defer w.stop(nil)
@@ -65,6 +66,7 @@ func (c *Services) worst(ctx context.Context) error {
 	if w.token, err = service.Organization(ctx); err != nil {
 		return err
 	}
+	// Send the bodies of one operation after the other and print a line for each operation.
 	operations, err := w.largeOperations(ctx)
 	if err != nil {
 		return err
@@ -90,7 +92,7 @@ func (c *Services) worst(ctx context.Context) error {
 			line.worst.perMB(), line.memory, line.worst.status, line.worst.name, mark)
 	}
 	if over > 0 {
-		return fmt.Errorf("%d operations cost more than they may", over)
+		return fmt.Errorf("%d operations cost more than the limit", over)
 	}
 	return nil
 }
@@ -118,7 +120,7 @@ func (w *worstRun) watchMemory(ctx context.Context) {
 			if now := w.now.Load(); now != nil {
 				name = *now
 			}
-			w.stop(fmt.Errorf("%d MB of memory are in use at %s", taken>>20, name))
+			w.stop(fmt.Errorf("the process uses %d MB of memory at %s", taken>>20, name))
 		}
 		select {
 		case <-ctx.Done():
@@ -179,6 +181,7 @@ func (w *worstRun) largeOperations(ctx context.Context) (found []described, err 
 	if err := json.UnmarshalRead(answer.Body, &document); err != nil {
 		return nil, err
 	}
+	// Read every POST operation with a JSON body from the document.
 	for _, path := range slices.Sorted(maps.Keys(document.Paths)) {
 		post, has := document.Paths[path]["post"]
 		if !has {
@@ -195,6 +198,7 @@ func (w *worstRun) largeOperations(ctx context.Context) (found []described, err 
 		media := o.Request.Content["application/json"]
 		media.Schema = withoutReferences(media.Schema, document.Components.Schemas)
 		o.Request.Content["application/json"] = media
+		// Find the size limit of the body: the first size that is not answered 413.
 		for _, size := range []int{1 << 20, 1 << 19, 1 << 18, 1 << 16} {
 			status, _, err := w.send(ctx, o, []byte(`{}`+strings.Repeat(" ", size-2)))
 			if err != nil {

@@ -188,7 +188,7 @@ func (c *caller) issueKey(ctx context.Context) bool {
 			time.Sleep(20 * time.Millisecond)
 			continue
 		case status != http.StatusCreated || json.Unmarshal([]byte(answer), &issued) != nil:
-			c.fail(fmt.Errorf("a free key: %d %s", status, answer))
+			c.fail(fmt.Errorf("the request for a free key was answered %d %s", status, answer))
 			return false
 		}
 		c.key = issued.Key

@@ -18,7 +18,7 @@ func (w *world) smallDisk(name string, megabytes int) (string, error) {
 		return "", err
 	}
 	if err := syscall.Mount("tmpfs", at, "tmpfs", 0, fmt.Sprintf("size=%dm,mode=0711", megabytes)); err != nil {
-		return "", fmt.Errorf("%w: a disk can be mounted by root only (%w)", ErrSkipped, err)
+		return "", fmt.Errorf("%w: only root can mount a disk (%w)", ErrSkipped, err)
 	}
 	w.closers = append(w.closers, func() { _ = syscall.Unmount(at, syscall.MNT_DETACH) })
 	return at, nil

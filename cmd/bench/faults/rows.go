@@ -35,9 +35,9 @@ var Table = []Row{
 	{"backends-terminated", "two nodes; every connection to PostgreSQL is terminated, ten times", backendsTerminated},
 	{"listener-terminated", "the connections that wait for notifications are terminated; read models follow by polling", listenerTerminated},
 	{"connection-cut", "the network between node and PostgreSQL cuts connections at random bytes, fifty times", connectionCut},
-	{"database-slow", "the head row is locked for eight seconds, then every packet is late by 100 ms; health answers", databaseSlow},
+	{"database-slow", "the head row is locked for eight seconds, then every packet is 100 ms late; the health endpoint answers", databaseSlow},
 	{"proxy-cuts", "a proxy before the service cuts requests and answers at random bytes, fifty times", proxyCuts},
-	{"terminated", "SIGTERM under load: what was begun is finished, and the exit status is 0", terminated},
+	{"terminated", "SIGTERM under load: started calls are finished, and the exit code is 0", terminated},
 	{"rolling-upgrade", "two nodes, one after the other replaced by a release whose read models have other versions", rollingUpgrade},
 	{"rebuild", "every read model is rebuilt while two nodes are under load", rebuild},
 	{"key-rotated", "the signing key is rotated under load; nodes that have the next key continue", keyRotated},
@@ -45,17 +45,17 @@ var Table = []Row{
 	{"older-database", "the database is replaced by an older copy: refused with the lost positions; accepted with the newest copy", olderDatabase},
 	{"disk-full", "the disk of the data is full, then has space again", diskFull},
 	{"wal-full", "the disk of the write-ahead log is full, so that PostgreSQL stops; then there is space again and a supervisor starts it", walFull},
-	{"doors-held", "400 unfinished bodies and 16 expensive manifests at once; other clients are served, health answers", doorsHeld},
+	{"doors-held", "400 unfinished bodies and 16 expensive manifests at once; other clients are served, and the health endpoint answers", doorsHeld},
 	{"clock-jumps", "two nodes; the clock of one jumps an hour back, a day ahead and back again; readiness reports it, decisions say clock.adjusted, nothing else is refused", clockJumps},
 	{"poison-event", "two nodes of a release whose read model of decisions fails at every seventh position: these events are parked with their streams, other events and all commands continue; the next release reads them", poisonEvent},
 	{"keyless-node", "a node comes back without its signing key, then with an unknown one: acknowledged calls are answered, nothing is written; with an unknown key it does not start", keylessNode},
-	{"many-callers", "500 callers at once on one node: each is served or asked to retry, and health answers", manyCallers},
-	{"payments-unclear", "two nodes and a facilitator whose answers are lost, late or wrong, before and after the money has moved, while each node is killed with -9: one settlement for one answer", paymentsUnclear},
+	{"many-callers", "500 callers at once on one node: each is served or told to retry, and the health endpoint answers", manyCallers},
+	{"payments-unclear", "two nodes and a facilitator whose answers are lost, late or wrong, before and after the payment, while each node is killed with -9: one settlement for one answer", paymentsUnclear},
 	{"standby-promoted", "two nodes; the primary is killed with -9 and its synchronous standby promoted; nothing is lost", standbyPromoted},
 	{"standby-without-its-tail", "an asynchronous standby that was behind is promoted: refused with the lost positions; accepted when it follows the old primary again", standbyBehind},
-	{"citus-head-killed", "two nodes on a Citus cluster; the worker that holds the head is killed with -9 and started again", citusHeadKilled},
+	{"citus-head-killed", "two nodes on a Citus cluster; the worker that stores the head is killed with -9 and started again", citusHeadKilled},
 	{"citus-coordinator-killed", "two nodes on a Citus cluster; the coordinator is killed with -9 and started again", citusCoordinatorKilled},
-	{"citus-worker-killed", "two nodes on a Citus cluster; the worker that holds nothing of the ledger is killed with -9 and started again", citusWorkerKilled},
+	{"citus-worker-killed", "two nodes on a Citus cluster; the worker that stores no part of the ledger is killed with -9 and started again", citusWorkerKilled},
 	{"organization-suspended", "an organization is suspended and restored by another process; both nodes follow", organizationSuspended},
 }
 
@@ -139,7 +139,7 @@ func (w *world) terminate(ctx context.Context, times int, statement string) erro
 				}
 			}
 			if ended == 0 {
-				return errors.New("there was no connection to terminate, so the row shows nothing")
+				return errors.New("no connection was terminated, so the row tested nothing")
 			}
 			return nil
 		})
@@ -190,7 +190,7 @@ func databaseSlow(ctx context.Context, w *world) error {
 func (w *world) healthy(ctx context.Context, during time.Duration) error {
 	for end := time.Now().Add(during); time.Now().Before(end); {
 		if got := status(w.nodes[0].base() + "/healthz"); got != http.StatusOK {
-			return fmt.Errorf("health answered %d", got)
+			return fmt.Errorf("the health endpoint answered %d", got)
 		}
 		if err := w.pause(ctx, 50, 100); err != nil {
 			return err
@@ -220,7 +220,7 @@ func terminated(ctx context.Context, w *world) error {
 	}
 	return w.around(ctx, func(ctx context.Context) error {
 		if code := w.nodes[0].signal(syscall.SIGTERM); code != 0 {
-			return fmt.Errorf("the node ended with %d", code)
+			return fmt.Errorf("the node ended with exit code %d", code)
 		}
 		return w.start(ctx, w.nodes[0])
 	})
@@ -325,7 +325,7 @@ func (w *world) onlyReads(ctx context.Context) error {
 			unknown := a
 			unknown.Body = strings.Replace(a.Body, a.ID, a.ID+"-new", 1)
 			if got, answer, err := w.send(ctx, w.nodes[0].base(), unknown); err != nil || got != http.StatusServiceUnavailable {
-				return fmt.Errorf("a new decision at a node without a key: %d %s %w", got, answer, err)
+				return fmt.Errorf("a node without a signing key answered a new decision with %d %s %w", got, answer, err)
 			}
 		}
 		got, answer, err := w.send(ctx, w.nodes[0].base(), a)
@@ -333,11 +333,11 @@ func (w *world) onlyReads(ctx context.Context) error {
 			return err
 		}
 		if got != http.StatusOK || answer != a.Answer {
-			return fmt.Errorf("%s at a node without a key: %d %s", at, got, answer)
+			return fmt.Errorf("a node without a signing key answered %s with %d %s", at, got, answer)
 		}
 	}
 	if after, err := w.head(ctx); err != nil || after != before {
-		return fmt.Errorf("a node without a key wrote %d events: %w", after-before, err)
+		return fmt.Errorf("a node without a signing key appended %d events: %w", after-before, err)
 	}
 	return nil
 }
@@ -410,7 +410,7 @@ func checkpointsUnwritable(ctx context.Context, w *world) error {
 		if err := os.WriteFile(folder, nil, 0o600); err != nil {
 			return err
 		}
-		if err := w.answeredMore(ctx, "answers without a folder of heads", kindGate); err != nil {
+		if err := w.answeredMore(ctx, "answers without a folder for checkpoints", kindGate); err != nil {
 			return err
 		}
 		if err := os.Remove(folder); err != nil {
@@ -523,6 +523,7 @@ func organizationSuspended(ctx context.Context, w *world) error {
 	if err := w.serve(ctx, 2); err != nil {
 		return err
 	}
+	// Create another organization with a token.
 	out, err := w.command(ctx, "org", "create", "--name", "Other", "--plan", "team", "--owner", "bob@example.com", "--json")
 	if err != nil {
 		return err
@@ -543,6 +544,7 @@ func organizationSuspended(ctx context.Context, w *world) error {
 	if err := json.Unmarshal(out, &issued); err != nil {
 		return err
 	}
+	// everywhere returns a check whether both nodes refuse, or accept, the token.
 	everywhere := func(refused bool) func() bool {
 		return func() bool {
 			for _, n := range w.nodes {
@@ -554,6 +556,7 @@ func organizationSuspended(ctx context.Context, w *world) error {
 			return true
 		}
 	}
+	// Suspend and restore the organization three times, and wait each time until both nodes follow.
 	return w.around(ctx, func(ctx context.Context) error {
 		for range 3 {
 			for _, step := range []struct {

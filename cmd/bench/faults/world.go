@@ -107,7 +107,7 @@ func (w *world) said() error {
 				lines = append(lines, line)
 			}
 		}
-		all = errors.Join(all, fmt.Errorf("%s said: …%s", n.address, strings.Join(lines[max(0, len(lines)-8):], "")))
+		all = errors.Join(all, fmt.Errorf("the log of %s ends with: …%s", n.address, strings.Join(lines[max(0, len(lines)-8):], "")))
 	}
 	return all
 }
@@ -235,7 +235,7 @@ func (w *world) start(ctx context.Context, n *node) error {
 	case <-answers:
 		return nil
 	case <-ended:
-		return errors.New("a node ended at its start")
+		return errors.New("a node ended during its start")
 	case <-ctx.Done():
 		return fmt.Errorf("a node did not start: %w", ctx.Err())
 	}
@@ -408,7 +408,7 @@ func (w *world) around(ctx context.Context, fault func(context.Context) error) e
 	}
 	mended, then := time.Now(), w.journal.counts()
 	if err := w.answered(ctx, "calls after the fault", then, 1, w.kinds()...); err != nil {
-		return fmt.Errorf("%w: %v then, %v now", err, then, w.journal.counts())
+		return fmt.Errorf("%w: calls by kind at the end of the fault %v, now %v", err, then, w.journal.counts())
 	}
 	w.back = time.Since(mended)
 	return w.answered(ctx, "calls after the fault", then, w.options.Calls, w.kinds()...)

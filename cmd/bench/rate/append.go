@@ -17,8 +17,8 @@ type Append struct {
 	During time.Duration `help:"Length of each run." default:"3s"`
 	Nodes  bool          `help:"Also measure two nodes at once, with 32 callers each."`
 
-	Partitions []int `help:"Compare instead ledgers with these numbers of partitions, each with the first; 64 callers on as many tenants." placeholder:"1,4,16"`
-	Model      bool  `help:"After that, simulate one worker per group of partitions with the measured times."`
+	Partitions []int `help:"Instead compare ledgers with these numbers of partitions, each with the first, under 64 callers." placeholder:"1,4,16"`
+	Model      bool  `help:"Then simulate ledgers on several workers with the measured times."`
 }
 
 // Run prints one line for each number of callers.

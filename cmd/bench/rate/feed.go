@@ -50,7 +50,7 @@ func (c *Feed) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("catching up with %d: a read model by watermill-sql %.0f messages/s, every one of ours %.0f events/s, %.1f times as many\n", c.Events, theirs, ours, ours/theirs)
+	fmt.Printf("catching up with %d: one read model of watermill-sql %.0f messages/s, all read models of countersign %.0f events/s, %.1f times as many\n", c.Events, theirs, ours, ours/theirs)
 	return rig.Check(ctx, s)
 }
 
@@ -145,6 +145,7 @@ func (c *Feed) watermillSQL(ctx context.Context, s *rig.Scratch) (float64, error
 		return 0, err
 	}
 	defer publisher.Close()
+	// Publish the messages.
 	const together = 500 // messages per publish call
 	text := rig.Padded(600)
 	for sent := int64(0); sent < c.Events; sent += together {
@@ -159,6 +160,7 @@ func (c *Feed) watermillSQL(ctx context.Context, s *rig.Scratch) (float64, error
 	if _, err := pool.Exec(ctx, `drop table if exists public.bench_model; create table public.bench_model (uuid text primary key, payload bytea)`); err != nil {
 		return 0, err
 	}
+	// Consume them and insert a row for each, until all are consumed or the time limit is over.
 	subscriber, err := watermillsql.NewSubscriber(watermillsql.BeginnerFromPgx(pool), watermillsql.SubscriberConfig{
 		SchemaAdapter: schema, OffsetsAdapter: watermillsql.DefaultPostgreSQLOffsetsAdapter{}, InitializeSchema: true}, log)
 	if err != nil {

@@ -197,15 +197,15 @@ func (m scaling) paper(workers int) float64 {
 // rate, and the processor cores that the service needs for it.
 func (m scaling) drawn() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "model: a batch takes %.2f ms and %.4f ms for each event, the program in front %.4f ms of a core for each append; %d callers, %d partitions\n",
+	fmt.Fprintf(&b, "model: a batch takes %.2f ms and %.4f ms for each event, the service %.4f ms of a core for each append; %d callers, %d partitions\n",
 		m.fixed, m.perEvent, m.front, modelCallers, modelPartitions)
-	fmt.Fprintf(&b, "%-10s %12s %12s %16s\n", "workers", "on paper", "simulated", "cores in front")
+	fmt.Fprintf(&b, "%-10s %12s %12s %16s\n", "workers", "on paper", "simulated", "service cores")
 	counts := []int{1, 2, 4, 8, 16}
 	most := m.rate(counts[len(counts)-1])
 	for _, workers := range counts {
 		rate := m.rate(workers)
 		fmt.Fprintf(&b, "%-10d %12.0f %12.0f %16.1f  %s\n", workers, m.paper(workers), rate, rate*m.front/1000, strings.Repeat("#", int(40*rate/most+0.5)))
 	}
-	fmt.Fprintln(&b, "next limits: the programs in front, which share nothing, so more can be added; then a single tenant, which is in one partition")
+	fmt.Fprintln(&b, "next limits: the service processes, which share nothing, so more can be added; then a single tenant, whose events are in one partition")
 	return b.String()
 }

@@ -27,6 +27,7 @@ func stages(ctx context.Context, b *rig.Service, callers int, during time.Durati
 	if err != nil {
 		return err
 	}
+	// Measure the complete call, and read its event for the measurements of the stages.
 	whole, err := b.Measured(ctx, func() (rig.Sample, error) { return b.Quick(keys, during) })
 	if err != nil {
 		return err
@@ -43,6 +44,7 @@ func stages(ctx context.Context, b *rig.Service, callers int, during time.Durati
 	if err := b.App.Vault.Open(ctx, stored, &opened); err != nil {
 		return err
 	}
+	// Measure each stage alone.
 	gate := services.List()[slices.IndexFunc(services.List(), func(s policy.Service) bool { return s.Name == "action-safety/quick" })]
 	body, err := canon.Canonical([]byte(rig.QuickBody))
 	if err != nil {
@@ -76,6 +78,7 @@ func stages(ctx context.Context, b *rig.Service, callers int, during time.Durati
 		}
 		used = printStage(stage.name, alone, used)
 	}
+	// The append is measured with all callers, because its cost depends on the size of a batch.
 	appended, err := b.Measured(ctx, func() (rig.Sample, error) {
 		return rig.AppendLoad(ctx, b.Scratch, 1, callers, during, stored.Payload)
 	})
@@ -83,6 +86,7 @@ func stages(ctx context.Context, b *rig.Service, callers int, during time.Durati
 		return err
 	}
 	used = printStage("append, packing included", appended, used)
+	// The rest is the difference between the complete call and the stages.
 	n := time.Duration(len(whole.Latencies))
 	fmt.Printf("%-34s %28s\n", "all else", (rig.CPU{Process: whole.Used.Process - used.Process*n, Database: whole.Used.Database - used.Database*n}).Per(int(n)))
 	fmt.Printf("%-34s %28s\n", "the whole call", whole.Used.Per(int(n)))

@@ -110,8 +110,8 @@ func (b *Service) Decisions(ctx context.Context, count int) error {
 	})
 }
 
-// each makes this number of calls, one after the other. It returns an error if an answer has a
-// status other than 2xx.
+// each makes this number of calls, one after the other. It returns an error if the status of an
+// answer is not 2xx.
 func (b *Service) each(calls int, call func(c *Client, n int) (status int, answer []byte, err error)) error {
 	c, err := b.Client()
 	if err != nil {

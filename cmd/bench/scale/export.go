@@ -70,6 +70,7 @@ func (d *decidedService) everyday(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// Read the decisions.
 	rows, err := d.App.Ledger.Pool().Query(ctx, `select payload from events where p = 0 and tenant = $1 and type = $2 order by tseq`, p.OrgID, events.TypeDecisionRecorded)
 	if err != nil {
 		return err
@@ -78,6 +79,7 @@ func (d *decidedService) everyday(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// Append the receipts and workflows with 32 concurrent callers.
 	f := &rig.Filler{App: d.App}
 	var next atomic.Int64
 	_, err = rig.Load(32, time.Hour, func(int, int) error {

@@ -192,7 +192,7 @@ func (c *Growth) draw(all []grown) error {
 		values      [][]float64
 	}{
 		{"growth-each.svg", "Milliseconds of single operations by events in the ledger", eachNames[:4], each[:4]},
-		{"growth-whole.svg", "Microseconds for each event of what reads the whole ledger, by events in it", wholeNames, whole},
+		{"growth-whole.svg", "Microseconds per event of operations on the complete ledger, by events in it", wholeNames, whole},
 	} {
 		figure, err := plot.Growth(picture.title, picture.names, labels, picture.values)
 		if err != nil {

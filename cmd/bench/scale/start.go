@@ -49,21 +49,21 @@ func (c *Start) Run(ctx context.Context) error {
 
 func (c *Start) measure(ctx context.Context, program string) error {
 	if err := c.inDatabase(ctx, func(ctx context.Context, s *rig.Scratch) error { return rig.MakeLedger(ctx, s, c.Events) }); err != nil {
-		return fmt.Errorf("make the ledger: %w", err)
+		return fmt.Errorf("create the ledger: %w", err)
 	}
 	for n := range c.Runs + 1 {
 		if n > 0 {
 			if err := c.inDatabase(ctx, readNothing); err != nil {
-				return fmt.Errorf("put the read models to zero: %w", err)
+				return fmt.Errorf("reset the read models: %w", err)
 			}
 		}
 		at, err := c.start(ctx, program)
 		if err != nil {
 			return err
 		}
-		name := fmt.Sprintf("start %d, every read model at zero", n)
+		name := fmt.Sprintf("start %d, read models empty", n)
 		if n == 0 {
-			name = "start on the ledger as it was"
+			name = "first start on this ledger"
 		}
 		fmt.Printf("%-36s serving after %s, first durable append after %s, nothing degraded after %s\n", name, at.serving, at.appended, at.whole)
 		if n > 0 && (at.serving > c.Most || at.appended > c.Most) {

@@ -121,6 +121,7 @@ func trickle(ctx context.Context, conn net.Conn) {
 // returns a summary of the answers.
 func (c *Doors) heavyManifests(ctx context.Context, b *rig.Service) (string, error) {
 	body := `{"manifest":{"name":"x","tools":[{"name":"t","description":"` + strings.Repeat("curl ", 30_000) + `"}]}}`
+	// Issue a key for each client.
 	var keys []string
 	for i := range c.Heavy {
 		issued, err := b.App.IssueFreeKey(ctx, fmt.Sprintf("heavy-%d-%d@example.com", time.Now().UnixNano(), i), "")
@@ -129,6 +130,7 @@ func (c *Doors) heavyManifests(ctx context.Context, b *rig.Service) (string, err
 		}
 		keys = append(keys, issued.APIKey)
 	}
+	// Send the manifest from all clients and count the answers.
 	var charged, refused, other atomic.Int64
 	var all sync.WaitGroup
 	for _, key := range keys {

@@ -21,7 +21,7 @@ import (
 type Soak struct {
 	During  time.Duration `help:"Length of the soak." default:"20m"`
 	Every   time.Duration `help:"Time between two measurements of the service during the soak." default:"10s"`
-	Share   float64       `help:"Load as a share of saturation." default:"0.5"`
+	Share   float64       `help:"Load as a share of the maximum." default:"0.5"`
 	MostP99 time.Duration `help:"Fail if more than one call in a hundred takes longer, counted from when it was due." default:"25ms"`
 }
 
@@ -64,7 +64,7 @@ func (c *Soak) Run(ctx context.Context) error {
 		return err
 	}
 	perSecond := full.PerSecond * c.Share
-	fmt.Printf("saturated at %.0f calls a second; now %.0f for %s\n", full.PerSecond, perSecond, c.During)
+	fmt.Printf("maximum %.0f calls per second; load of %.0f for %s\n", full.PerSecond, perSecond, c.During)
 	fmt.Printf("%8s %10s %20s %8s %11s %12s %10s\n", "after", "calls/s", "gate p50/p99 ms", "heap MB", "goroutines", "connections", "dead rows")
 	steady, stop := context.WithTimeout(ctx, c.During)
 	defer stop()

@@ -61,7 +61,7 @@ func (n *New) create() (err error) {
 	case err != nil:
 		return err
 	case info.IsDir():
-		return errors.New("it is a folder: name a file")
+		return errors.New("the path is a folder: name a file")
 	case info.Mode()&fs.ModeSymlink != 0:
 		return errors.New("too many symbolic links")
 	case !info.Mode().IsRegular():

@@ -8,7 +8,7 @@ import (
 )
 
 // ErrClaimed is the error for a lock file that another running process holds.
-var ErrClaimed = errors.New("another process holds it")
+var ErrClaimed = errors.New("another process has locked it")
 
 // Claim creates and locks a file, which only one process can lock at a time. letGo removes it. If
 // the process is killed, the lock is free.

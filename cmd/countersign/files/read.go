@@ -15,7 +15,7 @@ func ReadAtMost(r io.Reader, most int64) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read the input: %w", err)
 	case int64(len(text)) > most:
-		return nil, fmt.Errorf("the input is longer than %d bytes, the maximum; nothing was used", most)
+		return nil, fmt.Errorf("the input is longer than the maximum of %d bytes; nothing was used", most)
 	}
 	return text, nil
 }

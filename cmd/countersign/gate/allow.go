@@ -13,7 +13,7 @@ import (
 
 // Allow adds an exception to the user's settings after the user has confirmed it at the terminal.
 type Allow struct {
-	Rule    string        `arg:"" optional:"" help:"Id of the rule, as the verdict names it. Default: offer the last blocked action."`
+	Rule    string        `arg:"" optional:"" help:"Id of the rule, as a verdict shows it. Default: offer the last blocked action."`
 	Action  string        `help:"Instead of a rule: allow one exact action, named by its hash (see gate log)." placeholder:"HASH"`
 	Once    string        `help:"Instead of a rule: allow once the action that was blocked with this code." placeholder:"CODE"`
 	Session bool          `help:"Only in the agent session of the last blocked action."`
@@ -34,7 +34,7 @@ func (c *Allow) Run(o *Output) error {
 	what := "rule " + c.Rule
 	switch {
 	case c.Once != "" && (c.Rule != "" || c.Action != ""), c.Rule != "" && c.Action != "":
-		return errors.New("give only one of a rule, --action and --once")
+		return errors.New("give a rule, --action or --once, but not several of them")
 	case c.Action != "":
 		what = "the action " + c.Action
 	case c.Once != "" || c.Rule == "":
@@ -78,7 +78,7 @@ func (c *Allow) blocked(o *Output, account guard.Account) error {
 		return errNotAllowed
 	}
 	if strings.HasPrefix(strings.ToLower(answer), "s") && e.Session == "" || strings.HasPrefix(strings.ToLower(answer), "t") && e.Session == "" {
-		return errors.New("the agent's event named no session")
+		return errors.New("the agent's event has no session id")
 	}
 	return written(o, account, e)
 }
@@ -93,7 +93,7 @@ func (c *Allow) add(o *Output, account guard.Account, e guard.Exception, what st
 		case err != nil:
 			return err
 		case last.Session == "":
-			return errors.New("the agent's event named no session")
+			return errors.New("the agent's event has no session id")
 		}
 		e.Session = last.Session
 		if c.Task {
@@ -158,7 +158,7 @@ func (c *Trust) Run(o *Output) error {
 		return err
 	}
 	if asks == "" {
-		return o.Result(map[string]any{"file": file, "trusted": false}, file+" relaxes nothing and applies without trust\n")
+		return o.Result(map[string]any{"file": file, "trusted": false}, file+" does not relax the guard, so it applies without trust\n")
 	}
 	answer, err := o.Ask(fmt.Sprintf("%s:\n\n%s\nIt requests %s. Trust exactly this text in this repository [y/N]? ", file, shownText(text), asks))
 	if err != nil {

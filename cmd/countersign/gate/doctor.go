@@ -67,8 +67,8 @@ type ruleset struct {
 	Hash    string `json:"rulesetHash"`
 }
 
-// against compares the rule set of this program with that of the program at path. To find out, it
-// runs that program for a verdict.
+// against compares the rule set of this program with that of the program at path, which it runs
+// once to get a verdict with version and hash of its rule set.
 func (own ruleset) against(ctx context.Context, path string) screen.Finding {
 	ctx, stop := context.WithTimeout(ctx, 10*time.Second)
 	defer stop()
@@ -84,7 +84,7 @@ func (own ruleset) against(ctx context.Context, path string) screen.Finding {
 		return fmt.Sprintf("update %s: go install ./cmd/%s in the newest source", program, name)
 	}
 	self, _ := os.Executable()
-	switch differ := fmt.Sprintf("%s has rule set %s, %s: it judges by other rules than this program; ", path, other.Version, other.Hash); {
+	switch differ := fmt.Sprintf("%s has rule set %s, %s, which differs from the rule set of this program; ", path, other.Version, other.Hash); {
 	case err != nil || other.Hash == "":
 		return screen.Warning("rules", fmt.Sprintf("%s does not report its rule set; %s", path, update(path)))
 	case other == own:

@@ -28,7 +28,7 @@ type Output struct {
 func AskOnTerminal(question string) (string, error) {
 	answer, err := onTerminal(question)
 	if err != nil {
-		return "", fmt.Errorf("this needs a person's answer: run it in your own terminal (%w)", err)
+		return "", fmt.Errorf("a person must answer this question: run the command in your own terminal (%w)", err)
 	}
 	return answer, nil
 }

@@ -42,9 +42,9 @@ func (c *Hook) Run(ctx context.Context, o *Output) error {
 	case c.Install == "" && (c.Write || c.Uninstall || c.Project || c.System):
 		return errors.New("--write, --uninstall, --project and --system need --install AGENT")
 	case c.Project && c.System:
-		return errors.New("--project and --system: give one of them")
+		return errors.New("--project and --system cannot be combined")
 	case c.Write && c.Uninstall:
-		return errors.New("--write and --uninstall: give one of them")
+		return errors.New("--write and --uninstall cannot be combined")
 	case c.Write:
 		return c.write(ctx, o)
 	case c.Uninstall:

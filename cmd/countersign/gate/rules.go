@@ -11,7 +11,7 @@ import (
 // Rules shows the rules behind the verdicts.
 type Rules struct {
 	List RulesList `cmd:"" help:"List the rules with id, level and title."`
-	Show RulesShow `cmd:"" help:"Show one rule: what it matches and what not, why, the safer way, and examples with their present verdicts."`
+	Show RulesShow `cmd:"" help:"Show one rule: what it matches and does not match, the reason, the safer way, and examples with their verdicts."`
 }
 
 // RulesList lists the rules.
@@ -38,14 +38,14 @@ func (c *RulesList) Run(o *Output) error {
 
 // RulesShow shows one rule.
 type RulesShow struct {
-	ID string `arg:"" help:"Id of the rule, as a verdict names it."`
+	ID string `arg:"" help:"Id of the rule, as a verdict shows it."`
 }
 
 // Run prints the description of the rule.
 func (c *RulesShow) Run(o *Output) error {
 	r, known := actionrisk.RecordOf(c.ID)
 	if !known {
-		return fmt.Errorf("there is no rule of this name; countersign rules list shows all of them")
+		return fmt.Errorf("no rule has this id; countersign rules list shows all of them")
 	}
 	return o.Result(r, rulePage(o, r))
 }
@@ -54,7 +54,7 @@ func rulePage(o *Output, r actionrisk.Record) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s (%s)\n%s\n\n", o.Styled(screen.Bold, r.ID), o.Styled(levelStyles[r.Level], r.Level), r.Category, r.Title)
 	if r.Retired {
-		b.WriteString("retired: it is not raised any more and is shown for old verdicts\n\n")
+		b.WriteString("retired: new verdicts do not contain this rule; it is shown for old verdicts\n\n")
 	}
 	part := func(head string, lines ...string) {
 		for i, line := range lines {

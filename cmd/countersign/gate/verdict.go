@@ -34,7 +34,7 @@ type Verdict struct {
 	verdictFlags
 	Batch string   `help:"Instead of a command: a file with one command, or one action as JSON, per line, such as a shell history; - for standard input." placeholder:"FILE" type:"path"`
 	CSV   bool     `help:"With --batch: one line of CSV per command." name:"csv"`
-	Words []string `arg:"" optional:"" name:"command" help:"The command, after the flags, as one argument or as its words; - for standard input."`
+	Words []string `arg:"" optional:"" name:"command" help:"The command, after the flags, as one argument or as separate words; - for standard input."`
 }
 
 const maxCommand = 1 << 20 // bytes read from standard input; the service accepts only 2,000 characters
@@ -43,7 +43,7 @@ const maxCommand = 1 << 20 // bytes read from standard input; the service accept
 func (c *Verdict) Run(o *Output) error {
 	switch {
 	case c.Batch != "" && len(c.Words) > 0:
-		return errors.New("give only one of --batch and a command")
+		return errors.New("give --batch or a command, not both")
 	case c.Batch != "":
 		return c.batch(o)
 	case c.CSV:
@@ -266,7 +266,7 @@ func (o *Output) underlined(text string, spans [][2]int) (shown, below string) {
 // Explain explains how a verdict was computed.
 type Explain struct {
 	verdictFlags
-	Words []string `arg:"" optional:"" name:"command" help:"The command, after the flags, as one argument or as its words; - for standard input."`
+	Words []string `arg:"" optional:"" name:"command" help:"The command, after the flags, as one argument or as separate words; - for standard input."`
 }
 
 // Run prints each rule with the reasons for its level, and the parts that were not understood.
@@ -303,7 +303,7 @@ func (v judgedCommand) explained(o *Output) string {
 	if x := v.Exceptions; x != nil {
 		fmt.Fprintf(&b, "\nhere: %s by %s", x.Decision, strings.Join(x.Files, ", "))
 		if x.Note != "" {
-			fmt.Fprintf(&b, " (%s; %s without what is excepted)", x.Note, v.left.Risk)
+			fmt.Fprintf(&b, " (%s; %s without the exception)", x.Note, v.left.Risk)
 		}
 		b.WriteByte('\n')
 	}
@@ -316,7 +316,7 @@ func (v judgedCommand) explained(o *Output) string {
 // movements describes what has raised or lowered a rule's level.
 func movements(r actionrisk.MatchedRule) (lines []string) {
 	if len(r.Context) == 0 && r.BaseSeverity == r.Severity {
-		return []string{"this is the rule's own level; nothing moved it"}
+		return []string{"this is the rule's own level; nothing raised or lowered it"}
 	}
 	lines = append(lines, "the rule's own level is "+r.BaseSeverity)
 	for _, a := range r.Context {
@@ -326,7 +326,7 @@ func movements(r actionrisk.MatchedRule) (lines []string) {
 		}
 		switch a.Delta {
 		case 0:
-			lines = append(lines, fmt.Sprintf("%s %s counted, and moved nothing", a.Field, a.Class))
+			lines = append(lines, fmt.Sprintf("%s %s was considered and did not change the level", a.Field, a.Class))
 		default:
 			lines = append(lines, fmt.Sprintf("%s by %d, because the %s is of the class %s", verb, max(a.Delta, -a.Delta), a.Field, a.Class))
 		}

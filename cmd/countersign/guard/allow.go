@@ -125,7 +125,7 @@ func (a Account) Allow(e Exception) (file string, err error) {
 			return "", errors.New("the guard's own rules have no exceptions")
 		}
 		if i < 0 {
-			return "", fmt.Errorf(`there is no rule of this name; %s gate "COMMAND" names those that a command matches`, launch.Name)
+			return "", fmt.Errorf(`no rule has this id; %s gate "COMMAND" shows the ids of the rules that a command matches`, launch.Name)
 		}
 		if err := a.MayAllow(actionrisk.Rules()[i].Level.String()); err != nil {
 			return "", err

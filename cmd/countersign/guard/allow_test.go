@@ -55,7 +55,7 @@ func TestAllowOnce(t *testing.T) {
 }
 
 // Critical rules and rules that protect the guard have no exceptions: the answer has no code, and
-// "gate allow" tells why.
+// "gate allow" prints the reason.
 func TestAllowNeverCritical(t *testing.T) {
 	m := newMachine(t)
 	for _, command := range []string{"rm -rf /", "rm ~/.claude/settings.json", "countersign gate trust"} {

@@ -202,6 +202,7 @@ func (g Guard) decide(got agents.Request) (d agents.Decision, reason string, lin
 	var reasons, ignored []string
 	readOnly := len(got.Steps) > 0
 	fence := newFence(g.Account)
+	// Judge each step. The strictest decision counts, and the reasons of the highest level.
 	for _, s := range got.Steps {
 		j, err := g.step(got, s, fence)
 		if err != nil {
@@ -226,17 +227,20 @@ func (g Guard) decide(got agents.Request) (d agents.Decision, reason string, lin
 			line.Note = j.note
 		}
 	}
+	// Deny if the agent cannot ask its user. Report proven only if every step is read-only.
 	if d == agents.Ask && !g.mayAsk(got) {
 		d = agents.Deny
 	}
 	if d == agents.Pass && g.AllowProven && readOnly {
 		d = agents.Proven
 	}
+	// Write the line of the log. A guard that only observes passes every call.
 	line.Decision, line.Level = string(d), worst.String()
 	if observed && (d == agents.Ask || d == agents.Deny) {
 		line.Decision, line.Note = string(Observed), "observed: would be "+string(d)
 		return agents.Pass, "", line, nil
 	}
+	// Write the reason for the agent, with the exceptions that were ignored.
 	reason = wording(worst, d, reasons)
 	if d != agents.Pass && d != agents.Proven {
 		slices.Sort(ignored)

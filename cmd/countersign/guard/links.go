@@ -14,10 +14,10 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/act"
 )
 
-// The engine judges a path as it is written. A cloned repository can contain a symbolic link that
-// leads elsewhere. So the guard judges a step with a link a second time with the real path, and
-// the worse verdict applies. It also does so for relative paths if the folder is the user's home
-// folder or the root, because the agent may choose the folder.
+// The engine judges a path as the command writes it. A cloned repository can contain a symbolic
+// link to another folder. So the guard judges a step with a link a second time with the resolved
+// path, and the worse verdict applies. If the folder is the user's home folder or the root, the
+// guard also resolves relative paths, because the agent may choose the folder.
 
 const (
 	maxLinks   = 16           // links in one step

@@ -100,7 +100,7 @@ func TestProtectFurtherLaunches(t *testing.T) {
 	}
 }
 
-// A tool call that starts an agent gets the same verdict as a command that does so.
+// A tool call that starts an agent gets the same verdict as the command that starts it.
 func TestProtectAgentTools(t *testing.T) {
 	m := newGuarded(t)
 	for input, stopped := range map[string]bool{

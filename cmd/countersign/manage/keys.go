@@ -40,7 +40,7 @@ func (c *keyIssueCmd) Run(ctx context.Context, o *screen.Output) error {
 }
 
 type keyRevokeCmd struct {
-	ID     string `arg:"" help:"The 12 characters after svck_, or an agent's client id (agt_...)."`
+	ID     string `arg:"" help:"The 12 characters after svck_ in the key, or the client id of an agent (agt_...)."`
 	Reason string `required:"" help:"The reason, recorded in the ledger."`
 	setting.Ledger
 }

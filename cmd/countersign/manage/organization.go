@@ -68,7 +68,7 @@ func (c *orgUseCmd) Run(ctx context.Context, o *screen.Output) error {
 		if err != nil {
 			return err
 		}
-		places[n.Ledger.Origin()], text = id, fmt.Sprintf("commands are about %s (%s) from now on\n", org.OrgID, screen.Printable(org.Name))
+		places[n.Ledger.Origin()], text = id, fmt.Sprintf("commands now use the organization %s (%s)\n", org.OrgID, screen.Printable(org.Name))
 	}
 	if err := node.WriteRemembered(places); err != nil {
 		return err

@@ -23,7 +23,7 @@ type Org struct {
 	Update orgUpdateCmd `cmd:"" help:"Rename an organization, change its plan, suspend, lapse or resume it."`
 	List   orgListCmd   `cmd:"" help:"List all organizations."`
 	Show   orgShowCmd   `cmd:"" help:"Show an organization with its members."`
-	Use    orgUseCmd    `cmd:"" help:"Set the default organization of commands."`
+	Use    orgUseCmd    `cmd:"" help:"Set the organization that commands use without --org."`
 	Member orgMemberCmd `cmd:"" help:"Add and remove members."`
 	Token  orgTokenCmd  `cmd:"" help:"Issue, list and revoke tokens of an organization."`
 }
@@ -106,7 +106,7 @@ func (c *orgListCmd) Run(ctx context.Context, o *screen.Output) error {
 }
 
 type orgShowCmd struct {
-	Named string `arg:"" optional:"" name:"organization" help:"Id or name of the organization, as --org."`
+	Named string `arg:"" optional:"" name:"organization" help:"Id or name of the organization; the same as --org."`
 	ofOrganization
 }
 
@@ -183,7 +183,7 @@ type orgTokenCmd struct {
 type tokenIssueCmd struct {
 	Scopes  []string `help:"Scopes of the token. Default: assurance:decide, assurance:receipt and assurance:read." placeholder:"SCOPE"`
 	Expires string   `help:"Days until it expires, such as 90d (the default); at most 365d." placeholder:"DAYS"`
-	Name    string   `help:"What the token is for."`
+	Name    string   `help:"Purpose of the token, for people who read the list."`
 	Member  string   `help:"Id of the member who owns the token." placeholder:"ID"`
 	From    []string `help:"Networks from which the token may be used." placeholder:"CIDR"`
 	Rotate  string   `help:"Id of the token to replace; it stays valid for 24 hours." placeholder:"ID"`
@@ -243,7 +243,7 @@ func (c *tokenListCmd) Run(ctx context.Context, o *screen.Output) error {
 }
 
 type tokenRevokeCmd struct {
-	ID     string `arg:"" help:"The 12 characters after svco_."`
+	ID     string `arg:"" help:"The 12 characters after svco_ in the token."`
 	Reason string `help:"The reason, recorded in the ledger." placeholder:"TEXT"`
 	ofOrganization
 }

@@ -22,8 +22,8 @@ import (
 type Payments struct {
 	List      paymentsListCmd      `cmd:"" help:"List payments, the newest first."`
 	Show      paymentsShowCmd      `cmd:"" help:"Show the state of a payment."`
-	Reconcile paymentsReconcileCmd `cmd:"" help:"Ask now for the result of every open payment. Exit code 1: some are still open."`
-	Resolve   paymentsResolveCmd   `cmd:"" help:"Record the result of an open payment that you found out yourself."`
+	Reconcile paymentsReconcileCmd `cmd:"" help:"Find out the result of every open payment now. Exit code 1: some are still open."`
+	Resolve   paymentsResolveCmd   `cmd:"" help:"Record the result of an open payment that you know from another source."`
 }
 
 type paymentsListCmd struct {

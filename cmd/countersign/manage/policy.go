@@ -28,7 +28,7 @@ type Policy struct {
 	Show     policyShowCmd     `cmd:"" help:"Show the active policy, the drafts and the history."`
 	Preview  policyPreviewCmd  `cmd:"" help:"List the decisions of the last 30 days that a policy would change. Exit code 1: there are some."`
 	Freeze   policyFreezeCmd   `cmd:"" help:"Emergency stop: from now on allow no host and no MCP server."`
-	Explain  policyExplainCmd  `cmd:"" help:"Show rule by rule what a decision compared."`
+	Explain  policyExplainCmd  `cmd:"" help:"Show how a decision was made: each rule and the values that it compared."`
 }
 
 type policyLintCmd struct {
@@ -171,7 +171,7 @@ func (c *policyShowCmd) Run(ctx context.Context, o *screen.Output) error {
 			active = versions[n-1]
 			text += string(activations[n-1].Canonical) + "\n"
 		} else {
-			text += "no policy is active: every decision answers 409\n"
+			text += "no policy is active: every request for a decision is answered 409\n"
 		}
 		return o.Result(map[string]any{"active": active, "activations": versions, "drafts": waiting}, text)
 	})

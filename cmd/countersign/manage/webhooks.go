@@ -29,9 +29,9 @@ type Webhooks struct {
 }
 
 type webhookCreateCmd struct {
-	URL         string   `required:"" name:"url" help:"https address that takes POST." placeholder:"URL"`
-	Topics      []string `help:"Topics of checkpoints,decisions,reviews,violations. Default: all except checkpoints." placeholder:"TOPIC"`
-	Name        string   `help:"What the webhook is for."`
+	URL         string   `required:"" name:"url" help:"https address that receives the messages by POST." placeholder:"URL"`
+	Topics      []string `help:"Topics to send: checkpoints, decisions, reviews, violations. Default: all except checkpoints." placeholder:"TOPIC"`
+	Name        string   `help:"Purpose of the webhook, for people who read the list."`
 	WebhookNets []string `help:"Private networks that webhooks may reach; the same as for serve." env:"WEBHOOK_NETWORKS" name:"webhook-networks" placeholder:"CIDR"`
 	ofOrganization
 }

@@ -122,6 +122,7 @@ func (n *Node) open(ctx context.Context, d *setting.Ledger, url string, migrate,
 	} else if err := migrations.CheckCurrent(ctx, url); err != nil {
 		return err
 	}
+	// Read the settings before the ledger is opened, so that a wrong setting changes nothing.
 	products, err := d.Products()
 	if err != nil {
 		return err
@@ -144,6 +145,7 @@ func (n *Node) open(ctx context.Context, d *setting.Ledger, url string, migrate,
 	if err != nil {
 		return err
 	}
+	// Open the ledger and check that it fits the settings.
 	if n.Ledger, err = ledger.Open(ctx, url, ledger.Options{Log: n.Log, Partitions: d.Partitions, Archive: archive.NewReader(files)}); err != nil {
 		return err
 	}
@@ -155,6 +157,7 @@ func (n *Node) open(ctx context.Context, d *setting.Ledger, url string, migrate,
 			return err
 		}
 	}
+	// Create the commands on the ledger.
 	n.App = commands.New(&ground.Ground{Ledger: n.Ledger, Signer: signer, NextSigner: next, Clock: time.Now, BaseURL: strings.TrimSuffix(baseURL, "/"), Environment: "live"})
 	n.App.Products = products
 	if d.Private() {
@@ -230,7 +233,7 @@ func (n *Node) Archived(ctx context.Context) []screen.Finding {
 	if err := archive.ReadNewest(ctx, n.Ledger); err != nil {
 		return []screen.Finding{screen.Bad("archive", fmt.Sprintf("%d events are archived: %v", a.Events, err))}
 	}
-	found := []screen.Finding{screen.OK("archive", fmt.Sprintf("%d events in %d objects, the newest can be read", a.Events, a.Objects))}
+	found := []screen.Finding{screen.OK("archive", fmt.Sprintf("%d events in %d objects; the newest object can be read", a.Events, a.Objects))}
 	if a.Incomplete > 0 {
 		found = append(found, screen.Warning("archive", fmt.Sprintf("%d objects were not finished: run countersign archive move again", a.Incomplete)))
 	}

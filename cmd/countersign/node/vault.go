@@ -53,7 +53,7 @@ func (n *Node) heedErasures(ctx context.Context) error {
 	}
 	still, err := n.App.Vault.Refuse(ctx, keys)
 	for _, k := range still {
-		n.Log.Warn("this database is from before an erasure: its data key is not opened; repeat the erasure", "tenant", k.Tenant, "command",
+		n.Log.Warn("this database is older than an erasure: the erased data key is not used; repeat the erasure", "tenant", k.Tenant, "command",
 			"countersign erase --org "+k.Tenant+" --data-key "+k.KeyID)
 	}
 	return err

@@ -67,11 +67,11 @@ func moving(ctx context.Context, d *setting.Ledger, o *screen.Output, said strin
 	if result.Archive, err = archive.Count(ctx, n.Ledger); err != nil {
 		return err
 	}
-	return o.Result(result, fmt.Sprintf("%s %d events\nthe archive holds %d events in %d objects\n", said, result.Events, result.Archive.Events, result.Archive.Objects))
+	return o.Result(result, fmt.Sprintf("%s %d events\nthe archive has %d events in %d objects\n", said, result.Events, result.Archive.Events, result.Archive.Objects))
 }
 
 type archiveBackCmd struct {
-	From int64 `help:"Move back the object that holds this position and all later ones. Default: all." default:"1" placeholder:"POSITION"`
+	From int64 `help:"Move back the object that contains this position, and all later objects. Default: all." default:"1" placeholder:"POSITION"`
 	setting.Ledger
 }
 

@@ -69,6 +69,7 @@ func (c *Backup) Run(ctx context.Context, o *screen.Output) (err error) {
 	if err != nil {
 		return err
 	}
+	// Claim the names. A failed backup removes its unfinished folder.
 	c.Out = filepath.Clean(c.Out)
 	leave, err := c.claim()
 	if err != nil {
@@ -80,6 +81,7 @@ func (c *Backup) Run(ctx context.Context, o *screen.Output) (err error) {
 			err = errors.Join(err, os.RemoveAll(c.half()))
 		}
 	}()
+	// Start the database and read the key files.
 	n, err := node.Start(ctx, &c.Ledger, false, false, "", slog.New(slog.DiscardHandler), func(string, ...any) {})
 	if err != nil {
 		return err
@@ -93,6 +95,7 @@ func (c *Backup) Run(ctx context.Context, o *screen.Output) (err error) {
 	if err != nil {
 		return err
 	}
+	// Copy the tables or, with --base, the files of the server.
 	half := c.half()
 	copyTables := func(keys io.Writer) (backup.Manifest, error) { return backup.Write(ctx, url, half, keys, secrets) }
 	if c.Base {
@@ -112,6 +115,7 @@ func (c *Backup) Run(ctx context.Context, o *screen.Output) (err error) {
 	if err != nil {
 		return err
 	}
+	// Give the complete backup its final names.
 	if err := c.finish(); err != nil {
 		return err
 	}
@@ -129,7 +133,7 @@ func (c *Backup) say(ctx context.Context, o *screen.Output, n *node.Node, m back
 		text += fmt.Sprintf("%s  data keys and %d key files, encrypted; store the file elsewhere, for at most 30 days\n", c.keysPath(), keyFiles)
 	}
 	if archived.Objects > 0 {
-		text += fmt.Sprintf("NOT in it: the archive, %d events in %d objects. They are part of the ledger: copy the store that ARCHIVE_STORE names now or later, and keep the copy as long as this backup\n", archived.Events, archived.Objects)
+		text += fmt.Sprintf("NOT in the backup: the archive, %d events in %d objects. They are part of the ledger: copy the store that ARCHIVE_STORE names now or later, and keep the copy as long as this backup\n", archived.Events, archived.Objects)
 	}
 	return o.Result(backedUp{m, archived}, text+"next: countersign restore "+c.Out+" into an empty data folder or database, to test the backup\n")
 }
@@ -168,7 +172,7 @@ func (c *Backup) free() error {
 		return fmt.Errorf("%s exists: name a new folder", c.Out)
 	}
 	if _, err := os.Lstat(c.keysPath()); err == nil && !c.WithoutKeys {
-		return fmt.Errorf("%s exists and belongs to another backup, or was left by one that was killed: remove it if %s is not elsewhere, or name a new folder", c.keysPath(), c.Out)
+		return fmt.Errorf("%s exists: it belongs to another backup, or a backup that was killed left it. Remove it unless you have moved that backup (%s) elsewhere, or name a new folder", c.keysPath(), c.Out)
 	}
 	left, err := os.ReadDir(c.half())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -180,7 +184,7 @@ func (c *Backup) free() error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("%s is in the way: remove it, or name a new folder: %w", c.half(), files.WithoutPath(err))
+		return fmt.Errorf("%s exists already: remove it, or name a new folder: %w", c.half(), files.WithoutPath(err))
 	}
 	return errors.Join(os.RemoveAll(c.half()), os.Mkdir(c.half(), 0o700))
 }
@@ -211,7 +215,7 @@ func (c *Backup) recipients() ([]age.Recipient, error) {
 		r, err := age.NewScryptRecipient(c.Passphrase)
 		return []age.Recipient{r}, err
 	case len(c.Recipients) == 0:
-		return nil, errors.New("say who can decrypt the keys: --recipient KEY (age-keygen makes one), BACKUP_PASSPHRASE, or --without-keys")
+		return nil, errors.New("the backup must encrypt the keys: give --recipient KEY (age-keygen creates one) or BACKUP_PASSPHRASE, or leave the keys out with --without-keys")
 	}
 	var to []age.Recipient
 	for _, text := range c.Recipients {
@@ -384,7 +388,7 @@ func (c *Restore) openKeys() (io.Reader, error) {
 			return nil, errors.New("--identity: the file has no age identity")
 		}
 	default:
-		return nil, errors.New("say how to decrypt the keys: --identity FILE or BACKUP_PASSPHRASE, or restore --without-keys")
+		return nil, errors.New("the keys of the backup are encrypted: give --identity FILE or BACKUP_PASSPHRASE, or restore --without-keys")
 	}
 	keys, err := age.Decrypt(f, identities...)
 	if err != nil {
@@ -397,7 +401,7 @@ func (c *Restore) openKeys() (io.Reader, error) {
 // refuses a data folder with keys, so that the keys of another ledger are not overwritten.
 func (c *Restore) restore(ctx context.Context, keys io.Reader) error {
 	if there, err := keyFiles(&c.Ledger); err != nil || keys != nil && len(there) > 0 {
-		return errors.Join(err, fmt.Errorf("the data folder %s already holds keys: restore into an empty one", c.Dir()))
+		return errors.Join(err, fmt.Errorf("the data folder %s already contains keys: restore into an empty folder", c.Dir()))
 	}
 	found, err := c.copyBack(ctx, keys)
 	if err != nil || !c.Private() {

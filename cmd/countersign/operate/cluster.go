@@ -90,7 +90,7 @@ func (c cluster) workers(ctx context.Context) ([]screen.Finding, error) {
 		if !success {
 			found = append(found, screen.Bad("worker", fmt.Sprintf("%s refuses the login of %s: %s; the role must be able to log in there, and pg_hba.conf needs a line for the coordinator", name, migrations.AppRole, said)))
 		} else {
-			found = append(found, screen.OK("worker", name+" lets "+migrations.AppRole+" in"))
+			found = append(found, screen.OK("worker", name+" accepts the login of "+migrations.AppRole))
 		}
 		return nil
 	})

@@ -30,7 +30,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// Doctor checks everything that the service needs, and tells what to do about each problem.
+// Doctor checks everything that the service needs, and prints how to repair each problem.
 type Doctor struct {
 	setting.Ledger
 	Health string `help:"Only request /readyz of a running service, for container health checks." placeholder:"URL"`

@@ -62,9 +62,9 @@ func (c *Erase) Run(ctx context.Context, o *screen.Output) error {
 	done, left := "", "in a page of the table subject_keys until that is vacuumed (--vacuum), "
 	if c.Vacuum {
 		if err := vault.Vacuum(ctx, n.OwnerURL(&c.Ledger)); err != nil {
-			return fmt.Errorf("%s was destroyed, and its table not rewritten: %w", keyID, err)
+			return fmt.Errorf("%s was destroyed, but its table was not rewritten: %w", keyID, err)
 		}
-		done, left = ", and its table rewritten", ""
+		done, left = " and its table was rewritten", ""
 	}
 	text := fmt.Sprintf("%s was destroyed%s; other nodes drop it within a minute. The wrapped key is still %sin the write-ahead log until its segments are recycled, and in replicas and backups until they are deleted\n", keyID, done, left)
 	if letters := filepath.Join(c.Dir(), setting.LettersFile); c.Private() {

@@ -60,7 +60,7 @@ func (c *Verify) exports(ctx context.Context, o *screen.Output, first *bundle.Bu
 		return err
 	}
 	if second == nil {
-		return errors.New("two files: only exports are compared; verify each record alone")
+		return errors.New("two files can be compared only if both are exports; verify each record alone")
 	}
 	defer second.Close()
 	next, more, err := c.bundle(ctx, o, second, keys)
@@ -70,7 +70,7 @@ func (c *Verify) exports(ctx context.Context, o *screen.Output, first *bundle.Bu
 	both := joinedExports{Exports: []bundle.Result{result, next}}
 	text += "\n" + more + "\n"
 	if !result.Valid || !next.Valid {
-		return answer(o, both, text+"NOT PROVEN  that the exports are joined, since they are not both valid\n", false)
+		return answer(o, both, text+"NOT PROVEN  that the exports are joined, because they are not both valid\n", false)
 	}
 	if both.Joint, err = bundle.Join(ctx, first, second, result, next); err != nil {
 		return err
@@ -105,6 +105,7 @@ func answer(o *screen.Output, result any, text string, good bool) error {
 
 // bundle verifies one export and updates the pin.
 func (c *Verify) bundle(ctx context.Context, o *screen.Output, opened *bundle.Bundle, keys []bundle.Key) (result bundle.Result, text string, err error) {
+	// Collect the trusted keys, the pin and the kept answers.
 	trust := bundle.Trust{Keys: keys}
 	if c.Pin != "" {
 		if trust.Pin, err = readPin(c.Pin); err != nil {
@@ -117,6 +118,7 @@ func (c *Verify) bundle(ctx context.Context, o *screen.Output, opened *bundle.Bu
 		}
 		trust.With = os.DirFS(c.With)
 	}
+	// Verify the bundle, and its views if --views is set.
 	if result, err = bundle.Verify(ctx, opened, trust, func(text string) { o.Progress.Say("%s", text) }); err != nil {
 		return result, "", err
 	}
@@ -124,6 +126,7 @@ func (c *Verify) bundle(ctx context.Context, o *screen.Output, opened *bundle.Bu
 	if err != nil {
 		return result, "", err
 	}
+	// Describe the result.
 	text = fmt.Sprintf("VALID\n%d events of %s, checkpoint of %d events\nSEEN        %s %d %s\n", result.Events, result.Tenant, result.Size,
 		result.Tenant, result.Last.Sequence, result.Last.Hash)
 	if result.Filters != (bundle.Filters{}) {
@@ -146,6 +149,7 @@ func (c *Verify) bundle(ctx context.Context, o *screen.Output, opened *bundle.Bu
 	for _, gap := range append(result.Gaps, bundle.Unprovable...) {
 		text += "NOT PROVEN  " + gap + "\n"
 	}
+	// Update the pin file if the checkpoint continues the pin.
 	if result.Pin != nil {
 		err = files.Replace(c.Pin, result.Pin)
 	}

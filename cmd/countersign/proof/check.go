@@ -23,12 +23,12 @@ import (
 // decision is about the pending call, belongs to this organization, and is still valid. It needs
 // no database. It asks the service only whether an emergency stop has ended the decision.
 type Check struct {
-	Decision string `help:"The signed decision, as it was answered; - for standard input." required:"" placeholder:"FILE"`
+	Decision string `help:"The signed decision, as the service returned it; - for standard input." required:"" placeholder:"FILE"`
 	Approval string `help:"The signed approval of a decision that needed a review." placeholder:"FILE"`
 	Org      string `help:"Id of the organization whose decision it must be: equal calls of two organizations have equal action hashes." required:"" env:"COUNTERSIGN_ORG" placeholder:"ORG_ID"`
-	URL      string `name:"url" help:"Service to ask whether a stop, or another policy, has ended the decision since. Without it a stop is not seen." env:"COUNTERSIGN_URL" placeholder:"URL"`
+	URL      string `name:"url" help:"Service to ask whether an emergency stop or another policy has ended the decision. Without this flag, check cannot notice a stop." env:"COUNTERSIGN_URL" placeholder:"URL"`
 	Token    string `help:"Token of the organization that may read (svco_...), for --url." env:"COUNTERSIGN_TOKEN" secret:"" placeholder:"TOKEN"`
-	State    string `help:"File that keeps the decisions that were used on this machine. Default: used.json in the user's state folder." placeholder:"FILE"`
+	State    string `help:"File that lists the decisions used on this machine. Default: used.json in the user's state folder." placeholder:"FILE"`
 	setting.TrustedKeys
 	Call string `arg:"" help:"The pending call as JSON: {\"protocol\",\"intent\"}, or the intent alone."`
 }
@@ -146,12 +146,12 @@ func (c checkAnswer) text() string {
 	if c.StopChecked {
 		stop = "no stop, valid until " + *c.ValidUntil
 	}
-	return "EXECUTE         once: a second check of this decision is refused for this user on this machine; others do not know of it\n" +
+	return "EXECUTE         once: a second check of this decision is refused for this user on this machine; other users and machines do not know about this check\n" +
 		"organization    " + c.OrgID + "\n" + stop + "\n"
 }
 
 // errFalse is the error for a record that no trusted key has signed in this form.
-var errFalse = errors.New("is not a good record of a trusted key")
+var errFalse = errors.New("is not a valid record signed with a trusted key")
 
 // genuine reads a signed record from a file and verifies it with keys that the user trusts, never
 // with keys in the file itself.
@@ -162,7 +162,7 @@ func (c *Check) genuine(file, payloadType string, keys seal.Keys) (record jsonte
 	}
 	var envelope seal.Envelope
 	if err := canon.Decode(text, &envelope); err != nil {
-		return nil, "", fmt.Errorf("%s: want a signed record as the service answered it: %w", file, err)
+		return nil, "", fmt.Errorf("%s must be a signed record as the service returned it: %w", file, err)
 	}
 	if envelope.Integrity.PayloadType != payloadType || !seal.Good(envelope.Examine(keys)) {
 		return nil, "", fmt.Errorf("%s %w", file, errFalse)

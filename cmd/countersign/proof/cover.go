@@ -29,9 +29,9 @@ var frameworks = map[string]framework{
 		{"CC7.4", "incidents are responded to", "pack/access.jsonl, pack/policies.json", "your incident process"},
 		{"CC8.1", "changes are authorized, approved and documented", "pack/policies.json, policies/", "changes outside of the policy"}}},
 	"iso42001": {"ISO/IEC 42001", []requirement{
-		{"A.6.2.6", "the system is monitored in operation", "events.jsonl, pack/statements/", "that a person looks"},
+		{"A.6.2.6", "the system is monitored in operation", "events.jsonl, pack/statements/", "that a person reads the events"},
 		{"A.6.2.8", "events are logged", "events.jsonl, pack/verification.json", "that the system submits every event"},
-		{"A.9.2", "processes for responsible use are defined", "pack/policies.json", "that the policy is a good one"},
+		{"A.9.2", "processes for responsible use are defined", "pack/policies.json", "that the policy is adequate"},
 		{"A.9.4", "the system is used as intended", "pack/statements/, pack/oversight.json", "use outside of the submitted actions"}}},
 	"eu-ai-act": {"EU AI Act", []requirement{
 		{"12", "events are recorded automatically", "events.jsonl, pack/verification.json", "that the system submits every relevant event"},

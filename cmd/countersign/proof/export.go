@@ -26,13 +26,13 @@ import (
 // packed has the flags of commands that write a bundle to a file.
 type packed struct {
 	setting.Ledger
-	Org        string `help:"Organization, or service for the operator's own tenant; default: the one of org use, or the only one there is." env:"COUNTERSIGN_ORG" placeholder:"ORG"`
+	Org        string `help:"Organization, or the word service for the operator's own tenant. Default: the one set by org use, or the only one." env:"COUNTERSIGN_ORG" placeholder:"ORG"`
 	Out        string `help:"File to write (.tar.gz), or - for standard output." required:"" placeholder:"FILE"`
 	NoPersonal bool   `help:"Leave personal members out." name:"no-personal"`
-	FullSpeed  bool   `help:"Do not go slower while others append." name:"full-speed"`
+	FullSpeed  bool   `help:"Do not slow down while the service appends events." name:"full-speed"`
 }
 
-// howToCheck returns the line that tells how to verify the file.
+// howToCheck returns a line that explains how to verify the file.
 func (c *packed) howToCheck() string {
 	return fmt.Sprintf("check it: countersign verify %s --keys jwks.json, or unpack it and python3 export/verify.py --keys jwks.json export\n", c.Out)
 }
@@ -44,21 +44,21 @@ type exporter func(n *node.Node, e evidence.Export) (evidence.Exported, error)
 // operator nor our programs.
 type Export struct {
 	packed
-	From     string `help:"Only events from this time on, RFC 3339 or a date." placeholder:"TIME"`
-	To       string `help:"Only events before this time, RFC 3339 or a date." placeholder:"TIME"`
-	Period   string `help:"A quarter, month or year instead: 2026Q3, 2026-09 or 2026." placeholder:"PERIOD"`
+	From     string `help:"Only events from this time on, given as RFC 3339 or a date." placeholder:"TIME"`
+	To       string `help:"Only events before this time, given as RFC 3339 or a date." placeholder:"TIME"`
+	Period   string `help:"Instead of two times: a quarter, month or year, such as 2026Q3, 2026-09 or 2026." placeholder:"PERIOD"`
 	Protocol string `help:"Show only decisions of this protocol." enum:",x402,mcp" default:""`
-	Decision string `help:"Show only such decisions." enum:",allow,deny,needs_review" default:""`
+	Decision string `help:"Show only decisions with this verdict." enum:",allow,deny,needs_review" default:""`
 	Agent    string `help:"Show only decisions of this agent." placeholder:"ID"`
 	RunID    string `help:"Show only decisions of this run." name:"run" placeholder:"ID"`
-	Receipts bool   `help:"With --agent, --decision, --protocol or --run: also approvals and receipts by their own numbers, so that none of them can be missing."`
+	Receipts bool   `help:"With --agent, --decision, --protocol or --run: also list approvals and receipts by their own numbers, so that a missing one is noticed."`
 }
 
 // Run writes the export.
 func (c *Export) Run(ctx context.Context, o *screen.Output) (err error) {
 	filters := bundle.Filters{From: c.From, To: c.To, Protocol: c.Protocol, Decision: c.Decision, Agent: c.Agent, Run: c.RunID, NoPersonal: c.NoPersonal, Receipts: c.Receipts}
 	if c.Receipts && !filters.Selects() {
-		return errors.New("--receipts: an export of the whole history has all of them; it goes with --agent, --decision, --protocol or --run")
+		return errors.New("--receipts needs --agent, --decision, --protocol or --run: an export of the whole history has all receipts anyway")
 	}
 	if filters.From, filters.To, err = span(c.Period, bound{"--from", c.From}, bound{"--to", c.To}); err != nil {
 		return err
@@ -197,7 +197,7 @@ func (b bound) moment() (string, error) {
 		return day.Format(time.RFC3339), nil
 	}
 	if _, err := time.Parse(time.RFC3339, b.text); b.text != "" && err != nil {
-		return "", fmt.Errorf("%s: want a time such as 2026-07-01T00:00:00Z, or a date such as 2026-07-01", b.name)
+		return "", fmt.Errorf("%s must be a time such as 2026-07-01T00:00:00Z, or a date such as 2026-07-01", b.name)
 	}
 	return b.text, nil
 }
@@ -208,7 +208,7 @@ var periodForm = regexp.MustCompile(`^(\d{4})(?:Q([1-4])|-(0[1-9]|1[0-2]))?$`)
 func period(text string) (from, to time.Time, err error) {
 	parts := periodForm.FindStringSubmatch(text)
 	if parts == nil {
-		return from, to, errors.New("--period: want 2026Q3, 2026-09 or 2026")
+		return from, to, errors.New("--period must be a quarter, month or year, such as 2026Q3, 2026-09 or 2026")
 	}
 	year, _ := strconv.Atoi(parts[1]) // no error: the pattern has only digits
 	month, months := 1, 12

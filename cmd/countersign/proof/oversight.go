@@ -13,7 +13,7 @@ import (
 
 // Oversight prints figures about human reviews, computed from the events.
 type Oversight struct {
-	Org    string `help:"Organization; default: the one of org use, or the only one there is." env:"COUNTERSIGN_ORG" placeholder:"ORG"`
+	Org    string `help:"Organization. Default: the one set by org use, or the only one." env:"COUNTERSIGN_ORG" placeholder:"ORG"`
 	Period string `help:"The quarter, month or year in which the decisions were recorded: 2026Q4, 2026-11 or 2026." required:"" placeholder:"PERIOD"`
 	setting.Ledger
 }
@@ -57,7 +57,7 @@ func oversightText(o projections.Oversight) string {
 	for _, r := range o.Reviewers {
 		never := ""
 		if r.Overruled == 0 {
-			never = ", never refused"
+			never = ", never rejected"
 		}
 		line("reviewer "+r.MemberID, "%d verdicts, %d rejected, %d in under five seconds, median %g s%s", r.Answered, r.Overruled, r.Instant, r.MedianSeconds, never)
 	}

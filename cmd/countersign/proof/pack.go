@@ -29,7 +29,7 @@ type Pack struct {
 	packed
 	Framework   string `help:"Framework whose requirements the cover page lists: soc2, iso42001, eu-ai-act, nist-ai-rmf or sec17a4." enum:"soc2,iso42001,eu-ai-act,nist-ai-rmf,sec17a4" required:"" placeholder:"NAME"`
 	Period      string `help:"A quarter, month or year: 2026Q4, 2026-11 or 2026." required:"" placeholder:"PERIOD"`
-	RequestedBy string `help:"Who asked for the pack, for its cover page." name:"requested-by" default:"the operator, on the command line" placeholder:"TEXT"`
+	RequestedBy string `help:"The person or organization that requested the pack, for its cover page." name:"requested-by" default:"the operator, on the command line" placeholder:"TEXT"`
 }
 
 // packing is the state of a pack that is being written.

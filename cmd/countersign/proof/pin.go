@@ -29,8 +29,8 @@ import (
 // not extend it. A user who runs it from time to time is a witness of the ledger.
 type Pin struct {
 	Source string `arg:"" help:"A service (https://…), an export (folder or .tar.gz) or a file with a checkpoint; - for standard input."`
-	Keys   string `help:"Keys you trust, as saved from /.well-known/jwks.json; without it those that the service had when you first asked it." placeholder:"FILE"`
-	Pin    string `help:"File to keep it in; default: one per ledger in your configuration folder." placeholder:"FILE"`
+	Keys   string `help:"File with the keys you trust, saved from /.well-known/jwks.json. Default: the keys that the service published when you first asked it." placeholder:"FILE"`
+	Pin    string `help:"File that stores the checkpoint. Default: one file for each ledger in your configuration folder." placeholder:"FILE"`
 }
 
 // pinnedHead is the result of pin.
@@ -71,7 +71,7 @@ func (c *Pin) Run(ctx context.Context, o *screen.Output) error {
 	claimed, _ := checkpoint.Parse(text) // no error here: Open reports it
 	head, err := checkpoint.Open(text, origin, keys.at(checkpoint.Partition(text), claimed.Size)...)
 	if err != nil {
-		return fmt.Errorf("the checkpoint: %w; if the ledger has a new checkpoint key, bring its keys with --keys", err)
+		return fmt.Errorf("the checkpoint: %w; if the ledger has a new checkpoint key, give its keys with --keys", err)
 	}
 	found := pinnedHead{Origin: origin, Size: head.Size, Root: hex.EncodeToString(head.Root[:]), Pin: c.Pin}
 	// The checkpoint must extend the one in the pin file, if there is one.
@@ -96,7 +96,7 @@ func (c *Pin) Run(ctx context.Context, o *screen.Output) error {
 		said = fmt.Sprintf("PINNED      %s at %d events, which continue the %d you had seen, in %s\n", origin, head.Size, before.Size, c.Pin)
 	}
 	if first {
-		said += "TRUSTED     the keys, which the service gave when you first asked it: bring them with --keys\n"
+		said += "TRUSTED     the keys, which the service gave when you first asked it: give keys from another source with --keys\n"
 	}
 	if err := replacePin(c.Pin, text); err != nil {
 		return err
@@ -189,13 +189,13 @@ func readHashes(text []byte) ([]tree.Hash, error) {
 		Hashes []string `json:"hashes"`
 	}
 	if err := json.Unmarshal(text, &p); err != nil {
-		return nil, errors.New("the proof is none")
+		return nil, errors.New("the answer does not contain a proof")
 	}
 	var hashes []tree.Hash
 	for _, h := range p.Hashes {
 		octets, err := hex.DecodeString(h)
 		if err != nil || len(octets) != len(tree.Hash{}) {
-			return nil, errors.New("the proof is none")
+			return nil, errors.New("the answer does not contain a proof")
 		}
 		hashes = append(hashes, tree.Hash(octets))
 	}
@@ -214,7 +214,7 @@ func (c *Pin) trusted(ctx context.Context) (keys headKeys, first bool, err error
 	text, err := os.ReadFile(name)
 	if c.Keys == "" && errors.Is(err, fs.ErrNotExist) {
 		if !strings.HasPrefix(c.Source, "http") {
-			return nil, false, errors.New("bring the ledger's keys with --keys: a file cannot vouch for itself")
+			return nil, false, errors.New("give the ledger's keys with --keys: a file cannot prove that it is genuine")
 		}
 		first = true
 		text, err = fetch(ctx, strings.TrimSuffix(c.Source, "/")+"/.well-known/jwks.json")

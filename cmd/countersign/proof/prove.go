@@ -16,9 +16,9 @@ import (
 type Prove struct {
 	packed
 	Agent   string `help:"The agent's id, exactly as it was sent." required:"" placeholder:"ID"`
-	Between string `help:"First moment of the period, RFC 3339 or a date; the argument TO is the first moment after it." placeholder:"FROM"`
+	Between string `help:"First moment of the period, as an RFC 3339 time or a date; the argument TO is the first moment after the period." placeholder:"FROM"`
 	Until   string `arg:"" optional:"" name:"to" help:"With --between: the first moment after the period."`
-	Period  string `help:"A quarter, month or year instead: 2026Q3, 2026-09 or 2026." placeholder:"PERIOD"`
+	Period  string `help:"Instead of two times: a quarter, month or year, such as 2026Q3, 2026-09 or 2026." placeholder:"PERIOD"`
 }
 
 // Run writes the statement and its events.

@@ -15,10 +15,10 @@ import (
 // Replay has the commands that rebuild or compare data derived from the events: read models and
 // decisions.
 type Replay struct {
-	Diff      replayDiffCmd      `cmd:"" help:"Compare every read model, row by row, with what the events give. Exit 1: a row differs."`
-	Decisions replayDecisionsCmd `cmd:"" help:"Evaluate recorded decisions again, or under another policy. Exit 1: one comes out otherwise."`
-	At        replayAtCmd        `cmd:"" help:"Build the read models as they were after a position or before a time, in a schema of their own."`
-	Rebuild   replayRebuildCmd   `cmd:"" help:"Rebuild a read model. The one in use answers until the new one replaces it."`
+	Diff      replayDiffCmd      `cmd:"" help:"Build every read model again from the events and compare it row by row. Exit code 1: a row differs."`
+	Decisions replayDecisionsCmd `cmd:"" help:"Evaluate recorded decisions again, or under another policy. Exit code 1: a result differs."`
+	At        replayAtCmd        `cmd:"" help:"Build the read models as they were after a position or before a time, in a separate schema."`
+	Rebuild   replayRebuildCmd   `cmd:"" help:"Rebuild a read model. Queries use the old one until the new one replaces it."`
 }
 
 type replayRebuildCmd struct {

@@ -20,11 +20,12 @@ import (
 )
 
 type replayDiffCmd struct {
-	Names []string `arg:"" optional:"" name:"name" help:"Read models; none named: all of them."`
+	Names []string `arg:"" optional:"" name:"name" help:"Read models to compare. Default: all."`
 	setting.Ledger
 }
 
-// Run compares the read models with those that the events give. The exit code is 1 if they differ.
+// Run builds each read model again from the events and compares the rows. The exit code is 1 if a
+// row differs.
 func (c *replayDiffCmd) Run(ctx context.Context, o *screen.Output) error {
 	n, err := node.Start(ctx, &c.Ledger, false, false, "", slog.New(slog.DiscardHandler), func(string, ...any) {})
 	if err != nil {
@@ -88,7 +89,7 @@ func (c *replayAtCmd) Run(ctx context.Context, o *screen.Output) error {
 		return err
 	}
 	return o.Result(map[string]any{"schema": schema, "position": positions[0], "positions": positions},
-		fmt.Sprintf("schema %s holds every read model as it was behind position %s; drop schema %s cascade when you are done\n",
+		fmt.Sprintf("schema %s has every read model as it was after position %s; run \"drop schema %s cascade\" when you are done\n",
 			schema, strings.Trim(fmt.Sprint(positions), "[]"), schema))
 }
 
@@ -134,7 +135,7 @@ type replayDecisionsCmd struct {
 	Org    string `help:"Only this organization." placeholder:"ID"`
 	From   string `help:"First position, or a time." placeholder:"POSITION|TIME"`
 	To     string `help:"Last position, or a time." placeholder:"POSITION|TIME"`
-	Policy string `help:"What would this policy have decided? Decisions that would be others are listed." type:"existingfile" placeholder:"FILE"`
+	Policy string `help:"Evaluate the decisions under this policy instead, and list those that would differ." type:"existingfile" placeholder:"FILE"`
 }
 
 // Run evaluates recorded decisions again. The exit code is 1 if a result differs.

@@ -24,7 +24,7 @@ const askWithin = 10 * time.Second
 // returns the reason if not, or "". If the service does not answer, it returns an error.
 func (c *Check) ask(ctx context.Context, decision assurance.DecisionRecord, recordHash string, approval *assurance.ApprovalRecord) (whyNot string, err error) {
 	if c.Token == "" {
-		return "", errors.New("--url needs --token, of the organization")
+		return "", errors.New("--url needs --token, a token of the organization")
 	}
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -38,7 +38,7 @@ func (c *Check) ask(ctx context.Context, decision assurance.DecisionRecord, reco
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	answer, err := client.Do(r)
 	if err != nil {
-		return "", fmt.Errorf("the service does not answer, so whether the decision still holds is not known: %w", errors.Unwrap(err))
+		return "", fmt.Errorf("the service does not answer, so it is not known whether the decision is still valid: %w", errors.Unwrap(err))
 	}
 	defer answer.Body.Close()
 	text, err := files.ReadAtMost(answer.Body, 1<<16)
@@ -52,11 +52,11 @@ func (c *Check) ask(ctx context.Context, decision assurance.DecisionRecord, reco
 	err = json.Unmarshal(text, &said)
 	switch {
 	case answer.StatusCode == http.StatusNotFound && said.Error == "not found":
-		return "the service knows no such decision of this organization", nil
+		return "the organization has no decision with this id at the service", nil
 	case answer.StatusCode != http.StatusOK:
 		return "", fmt.Errorf("the service answered %d: %s", answer.StatusCode, screen.Printable(said.Error))
 	case err != nil || said.DecisionID != decision.DecisionID:
-		return "", errors.New("the answer of the service is not about this decision")
+		return "", errors.New("the answer of the service is for another decision")
 	case said.OrgID != c.Org || said.DecisionRecordHash != recordHash:
 		return "the service has another decision under this id", nil
 	case !said.Holds && said.Reason != nil:

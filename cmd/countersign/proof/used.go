@@ -51,7 +51,7 @@ func (u usedDecisions) write(id string, now time.Time) (first bool, err error) {
 		err = json.Unmarshal(text, &used)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, fmt.Errorf("%s cannot be read, so whether the decision was used is not known: %w", u, files.WithoutPath(err))
+		return false, fmt.Errorf("%s cannot be read, so it is not known whether the decision was used: %w", u, files.WithoutPath(err))
 	}
 	if _, is := used[id]; is {
 		return false, nil

@@ -15,30 +15,30 @@ import (
 
 // Verify verifies records or exports without trusting the server, or the complete ledger.
 type Verify struct {
-	Files []string `arg:"" optional:"" name:"file" help:"A signed record, an answer with a receipt in it, or an export (folder or .tar.gz); - for standard input. Two exports: also whether the second one goes on where the first one ends. Nothing: the whole ledger."`
+	Files []string `arg:"" optional:"" name:"file" help:"A signed record, an answer with a receipt in it, or an export (folder or .tar.gz); - for standard input. Two exports: also verify that the second begins where the first ends. Default: verify the whole ledger."`
 	setting.TrustedKeys
-	Pin  string `help:"File with the newest checkpoint you have seen of this ledger, and the last event of each tenant whose export you verified (countersign pin makes it). An export or a ledger that does not continue it is refused; else the file is brought up to date." placeholder:"FILE"`
+	Pin  string `help:"File with the newest checkpoint you have seen of this ledger, and the last event of each tenant whose export you verified (countersign pin makes it). An export or a ledger that does not continue it is refused; otherwise the file is updated." placeholder:"FILE"`
 	With string `help:"Folder with signed answers that you have kept. Each one that the filters of the export cover must be in it with the same recordHash: a decision that is missing is named, with exit code 1." placeholder:"FOLDER"`
 
-	Sample int    `help:"Of an export, draw this many of the decisions that it shows, by --nonce: those whose SHA-256 of the nonce, a line feed and the sequence is smallest." placeholder:"N"`
-	Nonce  string `help:"Text that you have chosen after the export was made, such as the numbers of dice." placeholder:"TEXT"`
+	Sample int    `help:"For an export: select this number of its decisions by --nonce, namely those with the smallest SHA-256 of the nonce, a line feed and the sequence number." placeholder:"N"`
+	Nonce  string `help:"For --sample: a text that you chose after the export was made, such as numbers of thrown dice." placeholder:"TEXT"`
 
-	Views bool `help:"Of an export, also make its views again from its events and compare them. Exit code 1: one differs."`
+	Views bool `help:"For an export: also create its views again from its events and compare them. Exit code 1: one differs."`
 
-	FullSpeed  bool `help:"Do not go slower while others append." name:"full-speed"`
-	Workers    int  `help:"Ranges of a database that are checked at once; default: one per core." placeholder:"N"`
-	ChainOnly  bool `help:"Of a database, only chain, tree and head: no records and signatures." name:"chain-only"`
-	Unarchived bool `help:"Of a database, leave out what is in the archive: of archived events only the chain is checked."`
+	FullSpeed  bool `help:"Do not slow down while the service appends events." name:"full-speed"`
+	Workers    int  `help:"Number of ranges of a database that are checked at the same time. Default: one per core." placeholder:"N"`
+	ChainOnly  bool `help:"For a database: verify only chain, tree and head, not records and signatures." name:"chain-only"`
+	Unarchived bool `help:"For a database: do not read the archive; of archived events only the chain is verified."`
 	setting.Ledger
 }
 
 // Run prints the result of each check. The exit code is 1 if one fails.
 func (c *Verify) Run(ctx context.Context, o *screen.Output) error {
 	if len(c.Files) == 0 && c.With != "" {
-		return errors.New("--with: name the export that the kept answers must be in")
+		return errors.New("--with needs an export, which must contain the kept answers")
 	}
 	if len(c.Files) == 0 && c.Views {
-		return errors.New("--views: name the export whose views are compared")
+		return errors.New("--views needs an export, whose views are compared")
 	}
 	if err := c.checkSample(); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (c *Verify) Run(ctx context.Context, o *screen.Output) error {
 		return c.audit(ctx, o)
 	}
 	if len(c.Files) > 2 {
-		return errors.New("want one file, or two exports of which the second one goes on where the first one ends")
+		return errors.New("give one file, or two exports of which the second begins where the first ends")
 	}
 	keys, err := c.Trusted()
 	if err != nil {
@@ -63,15 +63,15 @@ func (c *Verify) Run(ctx context.Context, o *screen.Output) error {
 	}
 	switch {
 	case len(c.Files) > 1:
-		return errors.New("two files: only exports are compared; verify each record alone")
+		return errors.New("two files can be compared only if both are exports; verify each record alone")
 	case c.Pin != "":
-		return errors.New("--pin: a record alone says nothing of the ledger's head; verify an export, or the ledger")
+		return errors.New("--pin needs an export or the ledger: a record alone does not contain the ledger's head")
 	case c.Views:
-		return errors.New("--views: a record alone has no views; verify an export")
+		return errors.New("--views needs an export: a record alone has no views")
 	case c.Nonce != "":
-		return errors.New("--sample: a record alone has no decisions to draw from; verify an export")
+		return errors.New("--sample needs an export: a record alone has no decisions to select from")
 	case c.With != "":
-		return errors.New("--with: a record alone says nothing of other records; verify an export")
+		return errors.New("--with needs an export: a record alone shows nothing about other records")
 	}
 	found, err := seal.Examiner{Keys: setting.ForRecords(keys)}.Examine(text)
 	if err != nil {

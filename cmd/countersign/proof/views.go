@@ -39,9 +39,10 @@ func (c *Views) Run(ctx context.Context, o *screen.Output) error {
 		return err
 	}
 	if export == nil {
-		return errors.New("want an export: a folder or a .tar.gz of countersign export")
+		return errors.New("the argument must be an export: a folder or .tar.gz file that countersign export wrote")
 	}
 	defer export.Close()
+	// Choose the forms and check that each is known.
 	m, err := export.Manifest()
 	if err != nil {
 		return err
@@ -56,6 +57,7 @@ func (c *Views) Run(ctx context.Context, o *screen.Output) error {
 			return fmt.Errorf("--form must be one of %s", strings.Join(allowed, ", "))
 		}
 	}
+	// With keys, verify the export first. A false export gets no views.
 	made := madeViews{Files: []string{}, Tenant: m.Tenant}
 	var heads []ed25519.PublicKey
 	if c.Keys != "" || len(c.Key) > 0 {
@@ -73,6 +75,7 @@ func (c *Views) Run(ctx context.Context, o *screen.Output) error {
 		made.Verified = true
 		heads = headKeysOf(keys).at(m.Partition, result.Size)
 	}
+	// Write the views.
 	if err := c.write(ctx, export, heads, &made); err != nil {
 		return err
 	}

@@ -88,6 +88,7 @@ type running struct {
 }
 
 func (c *Command) start(ctx context.Context, log *slog.Logger, progress io.Writer) (_ *running, err error) {
+	// Check the settings of the listener and open it.
 	proxies, err := c.Proxies()
 	if err != nil {
 		return nil, err
@@ -112,6 +113,7 @@ func (c *Command) start(ctx context.Context, log *slog.Logger, progress io.Write
 	if err = c.mayServe(len(proxies) > 0, log); err != nil {
 		return nil, err
 	}
+	// Start the node: database, ledger and keys.
 	say := func(format string, args ...any) { fmt.Fprintf(progress, "countersign: "+format+"\n", args...) }
 	c.Serves, c.Begins, c.RollbackAccepted, c.FindingsAccepted = true, true, c.AcceptRollback, c.AcceptFindings
 	if s.node, err = node.Start(ctx, &c.Ledger, c.Migrate, c.OnThisMachine(), c.BaseURL, log, say); err != nil {
@@ -122,6 +124,7 @@ func (c *Command) start(ctx context.Context, log *slog.Logger, progress io.Write
 			log.Warn("the archive has a problem; requests for archived events get 503", "found", f.Detail)
 		}
 	}
+	// Set the parts that only a serving node has: token keys, read models, payments, mail, checkout, traces.
 	if s.node.App.TokenKeys, err = c.tokenKeys(s.node.App.Signer); err != nil {
 		return nil, err
 	}
@@ -156,6 +159,7 @@ func (c *Command) start(ctx context.Context, log *slog.Logger, progress io.Write
 		}
 		config.Traces = s.traces
 	}
+	// Create the API and the worker that settles payments.
 	if s.api, err = api.New(config); err != nil {
 		return nil, err
 	}
@@ -168,6 +172,7 @@ func (c *Command) start(ctx context.Context, log *slog.Logger, progress io.Write
 		return nil, err
 	}
 	s.metrics = internal.Addr().String()
+	// Every setting is checked now: activate the keys and answer requests.
 	if err = s.begin(ctx); err != nil {
 		_ = internal.Close()
 		return nil, err

@@ -57,7 +57,8 @@ func (d *Ledger) Dir() string {
 	return localpg.DefaultDataDir()
 }
 
-// NoLedger returns the error of a command that must not create a ledger, if there is none.
+// NoLedger returns the error for a data folder without a ledger. Commands that must not create a
+// ledger return it.
 func (d *Ledger) NoLedger() error {
 	return fmt.Errorf("no ledger in %s: create one with countersign serve, or name the data folder with --data", d.Dir())
 }
@@ -73,7 +74,7 @@ func (d *Ledger) ByProvider() bool { return d.Durability == "provider" }
 type Service struct {
 	OwnershipProofs []string      `help:"Proofs for indexers that the payee of X402_PAY_TO runs this service." env:"X402_OWNERSHIP_PROOFS" name:"x402-ownership-proofs" placeholder:"PROOF" rare:""`
 	Listen          string        `help:"Address of the public listener." env:"LISTEN" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
-	BaseURL         string        `help:"URL by which callers reach the service. Default: the listener's." env:"BASE_URL" name:"base-url" placeholder:"URL"`
+	BaseURL         string        `help:"URL by which callers reach the service. Default: the address of the listener." env:"BASE_URL" name:"base-url" placeholder:"URL"`
 	MetricsListen   string        `help:"Address of the listener for metrics and profiles. Default: 127.0.0.1:9464, or a free port if that is taken." env:"METRICS_LISTEN" name:"metrics-listen" placeholder:"HOST:PORT" rare:""`
 	RateLimit       string        `help:"Rate limits: on, or off (only on a loopback listener and base URL)." env:"RATE_LIMIT" name:"rate-limit" default:"on" enum:"on,off"`
 	TrustedProxies  []string      `help:"Networks of proxies whose X-Forwarded-For is trusted." env:"TRUSTED_PROXIES" name:"trusted-proxies" placeholder:"CIDR" rare:""`

@@ -16,7 +16,7 @@ import (
 type X402 struct {
 	X402Mode       string `help:"off, dev (signatures are checked, no money moves) or facilitator. Default: dev on the private database with a loopback listener and base URL, otherwise off." env:"X402_MODE" name:"x402-mode" enum:",off,dev,facilitator" default:""`
 	X402Network    string `help:"Network of the payments, such as eip155:8453 (Base)." env:"X402_NETWORK" name:"x402-network" placeholder:"NETWORK"`
-	X402PayTo      string `help:"Address that is paid." env:"X402_PAY_TO" name:"x402-pay-to" placeholder:"ADDRESS"`
+	X402PayTo      string `help:"Address that receives the payments." env:"X402_PAY_TO" name:"x402-pay-to" placeholder:"ADDRESS"`
 	X402Asset      string `help:"Address of the asset. Default: USDC, if known for the network." env:"X402_ASSET" name:"x402-asset" placeholder:"ADDRESS" rare:""`
 	X402AssetName  string `help:"EIP-712 name of the asset." env:"X402_ASSET_NAME" name:"x402-asset-name" placeholder:"NAME" rare:""`
 	X402AssetVer   string `help:"EIP-712 version of the asset." env:"X402_ASSET_VERSION" name:"x402-asset-version" placeholder:"VERSION" rare:""`
@@ -24,7 +24,7 @@ type X402 struct {
 	X402URL        string `help:"URL of the facilitator that verifies and settles payments." env:"X402_FACILITATOR_URL" name:"x402-facilitator-url" placeholder:"URL"`
 	X402Bearer     string `help:"Bearer token for the facilitator." env:"X402_FACILITATOR_BEARER" name:"x402-facilitator-bearer" secret:"" placeholder:"TOKEN" rare:""`
 	X402KeyID      string `help:"Id of an API key of the Coinbase Developer Platform, if that is the facilitator. Each request then gets its own token." env:"X402_FACILITATOR_KEY_ID" name:"x402-facilitator-key-id" placeholder:"ID" rare:""`
-	X402KeySecret  string `help:"Secret of that API key." env:"X402_FACILITATOR_SECRET" name:"x402-facilitator-secret" secret:"" placeholder:"SECRET" rare:""`
+	X402KeySecret  string `help:"Secret of the API key in X402_FACILITATOR_KEY_ID." env:"X402_FACILITATOR_SECRET" name:"x402-facilitator-secret" secret:"" placeholder:"SECRET" rare:""`
 	X402Minimal    bool   `help:"Send the facilitator only the members that every facilitator knows." env:"X402_FACILITATOR_MINIMAL" name:"x402-facilitator-minimal" rare:""`
 	X402RPC        string `help:"JSON-RPC node of the network, which proves the result of a payment if the facilitator does not answer. Recommended." env:"X402_RPC_URL" name:"x402-rpc-url" secret:"" placeholder:"URL" rare:""`
 	X402Confirm    int    `help:"Confirmations that a transfer needs, including its own block." env:"X402_CONFIRMATIONS" name:"x402-confirmations" default:"1" rare:""`
@@ -86,7 +86,7 @@ func (x *X402) openFacilitator(ctx context.Context, terms x402.Terms, log *slog.
 	}
 	said := fmt.Sprintf("facilitator, %s on %s to %s", terms.Symbol(), terms.Network, terms.PayTo)
 	if !f.Configured() {
-		said += "; off until the facilitator says that it supports this network: " + f.Problem()
+		said += "; off until the facilitator reports that it supports this network: " + f.Problem()
 	}
 	if !f.Proves() {
 		log.Warn("without X402_RPC_URL a payment whose settlement gets no answer stays unknown until an operator resolves it")

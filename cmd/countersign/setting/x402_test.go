@@ -28,7 +28,7 @@ func TestStartConditionsOfX402(t *testing.T) {
 		data     Ledger
 		listen   string
 		mode     string // mode with which the service starts; empty if it does not start
-		names    string // setting that the error names, if it does not start
+		names    string // setting that the error must name; empty if there must be no error
 	}{
 		"a newcomer's":                 {X402{}, private, here, "dev", ""},
 		"where others can reach it":    {X402{}, private, everywhere, "off", ""},

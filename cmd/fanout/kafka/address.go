@@ -73,7 +73,7 @@ func query(raw string) (url.Values, error) {
 		other, value, _ := strings.Cut(wants, "=")
 		switch {
 		case !known: // the error does not contain the unknown name, because after an unescaped question mark in a password it would be a part of the password
-			return nil, fmt.Errorf("the parameters of a Kafka URL are %s", strings.Join(slices.Sorted(maps.Keys(parameters)), ", "))
+			return nil, fmt.Errorf("the URL has an unknown parameter; the parameters of a Kafka URL are %s", strings.Join(slices.Sorted(maps.Keys(parameters)), ", "))
 		case len(q[name]) > 1 || q.Get(name) == "":
 			return nil, fmt.Errorf("%s must have one value", name)
 		case q.Get(other) != value:
@@ -100,7 +100,7 @@ func secure(q url.Values, _ *url.Userinfo) (kgo.Opt, error) {
 		}
 	}
 	if q.Has("key") && !q.Has("cert") {
-		return nil, errors.New("key needs cert, its certificate")
+		return nil, errors.New("key needs cert, the certificate of the key")
 	}
 	if q.Has("cert") {
 		keyFile := q.Get("key")

@@ -157,7 +157,7 @@ func (p *Publisher) call(ctx context.Context, messages []pubsubMessage) error {
 	case err != nil:
 		return fmt.Errorf("read the answer: %w", err)
 	case len(a.MessageIDs) != len(messages):
-		return fmt.Errorf("%d of %d messages have an id", len(a.MessageIDs), len(messages))
+		return fmt.Errorf("the answer has ids for %d of %d messages", len(a.MessageIDs), len(messages))
 	}
 	return nil
 }

@@ -204,6 +204,7 @@ func (a Agent) Understands(code int, stdout []byte, stderr string) (Decision, st
 			return Pass, "exit code 2 without a reason on standard error"
 		}
 	}
+	// First the exit code: some agents decide by it alone.
 	switch {
 	case a == OpenCode && code != 0:
 		return Deny, fmt.Sprintf("exit code %d, on which the plugin stops", code)
@@ -216,6 +217,7 @@ func (a Agent) Understands(code int, stdout []byte, stderr string) (Decision, st
 	case len(bytes.TrimSpace(stdout)) == 0:
 		return Pass, "an empty answer"
 	}
+	// Then the JSON answer, with the members that any agent reads.
 	var got struct {
 		HookSpecificOutput claudeDecision `json:"hookSpecificOutput"`
 		Permission         string         `json:"permission"`
@@ -229,6 +231,7 @@ func (a Agent) Understands(code int, stdout []byte, stderr string) (Decision, st
 		}
 		return Pass, "an answer that is not JSON"
 	}
+	// Select the members that this agent reads.
 	said, reason := got.Decision, got.Reason
 	switch a {
 	case OpenCode:
@@ -248,6 +251,7 @@ func (a Agent) Understands(code int, stdout []byte, stderr string) (Decision, st
 			said, reason = got.HookSpecificOutput.PermissionDecision, got.HookSpecificOutput.PermissionDecisionReason
 		}
 	}
+	// Translate their values.
 	switch {
 	case a == Cursor && !slices.Contains([]string{"", "allow", "ask", "deny"}, said):
 		return Deny, "an unknown permission"

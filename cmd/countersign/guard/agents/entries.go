@@ -81,7 +81,7 @@ acceptEdits, plan and auto, and denied in bypassPermissions and dontAsk, which a
   }
 }`,
 		`Codex runs a new or changed hook only after you have trusted it: open /hooks in Codex. Until then Codex
-silently skips it, and so it does all hooks of a project that is not trusted. Codex has no "ask" before
+silently skips it, as it skips every hook of a project that is not trusted. Codex has no "ask" before
 a tool: high risk is denied. Hooks do not see what the model types into a running program, so a shell
 or SQL console without its command counts as high. Codex continues if the hook cannot be started or is too
 slow, so check the path. Older versions need hooks = true under
@@ -150,7 +150,7 @@ not exist, and continues if it exits with 1 or gives no answer in time, so check
     "SessionStart": [{"hooks": [{"name": "countersign", "type": "command", "command": COMMAND, "timeout": 10000}]}]
   }
 }`,
-		`High risk is denied: nobody tried whether an "ask" stops it in every mode.`,
+		`High risk is denied, because it was not tested that an "ask" stops the tool in every mode.`,
 	},
 	Copilot: {
 		"GitHub Copilot CLI: write this to ~/.copilot/hooks/countersign.json (every project) or .github/hooks/countersign.json (this one).",
@@ -161,7 +161,7 @@ not exist, and continues if it exits with 1 or gives no answer in time, so check
     "postToolUse": [{"type": "command", "bash": COMMAND, "timeoutSec": 10}]
   }
 }`,
-		`High risk is denied: nobody tried whether an "ask" stops it in every mode.`,
+		`High risk is denied, because it was not tested that an "ask" stops the tool in every mode.`,
 	},
 	OpenCode: {
 		"OpenCode: write this to ~/.config/opencode/plugins/countersign.js (every project) or .opencode/plugins/countersign.js (this one).",
@@ -178,6 +178,6 @@ export const Countersign = async ({ directory }) => ({
     if (status !== 0 || (answer.decision !== "pass" && answer.decision !== "proven")) throw new Error(answer.reason || "countersign: the guard did not answer");
   },
 });`,
-		`A plugin cannot ask: high risk is denied. OpenCode reads plugins when it starts.`,
+		`A plugin cannot ask the user, so high risk is denied. OpenCode reads plugins when it starts.`,
 	},
 }

@@ -61,12 +61,14 @@ func (e *event) translated(text []byte) (Agent, bool) {
 	if fill(text, &o) != nil {
 		return "", false
 	}
+	// Session and folder have other names in the events of some agents.
 	if e.SessionID == "" {
 		e.SessionID = cmp.Or(o.SessionID, o.Trajectory, o.TaskID)
 	}
 	if e.Cwd == "" && len(o.Roots) > 0 {
 		e.Cwd = o.Roots[0]
 	}
+	// Recognize the agent by the members that only its events have, and copy tool and input.
 	switch {
 	case o.Plugin != "":
 		return OpenCode, true
@@ -200,7 +202,7 @@ type Step struct {
 }
 
 // ErrShape is the error for an event whose form is unknown.
-var ErrShape = errors.New("the event has an unknown shape")
+var ErrShape = errors.New("the event has an unknown format")
 
 // ReadEvent parses an event strictly. named is the agent of the hook's command line, or "". Even
 // with an error, the result names the agent if the event shows it.
@@ -307,6 +309,7 @@ func (e event) Agent() (Agent, bool) {
 
 // read sets the steps of a request from the event's tool and arguments.
 func (a *Request) read(e event) error {
+	// These events of Cursor have their own format.
 	switch e.Name {
 	case "beforeShellExecution":
 		return a.run(e.Command)
@@ -315,6 +318,8 @@ func (a *Request) read(e event) error {
 	case "beforeReadFile":
 		return a.files("cat", e.FilePath)
 	}
+	// A tool that affects only the agent needs no step. Another tool that is not built in is judged
+	// by its name and arguments.
 	kind := toolKind(e.ToolName)
 	if kind == "own" || kind == "" {
 		a.startsAgent(e)
@@ -325,6 +330,7 @@ func (a *Request) read(e event) error {
 	case "":
 		return a.called(e)
 	}
+	// Read the arguments of a tool that runs a command or uses files.
 	var in input
 	args, err := e.arguments()
 	if err != nil {
@@ -334,6 +340,7 @@ func (a *Request) read(e event) error {
 		return ErrShape
 	}
 	file := cmp.Or(in.FilePath, in.FilePathCamel, in.NotebookPath, in.Path, in.AbsolutePath, in.TargetFile)
+	// Add the steps for this kind of tool.
 	switch kind {
 	case "type":
 		return a.run(cmp.Or(strings.TrimSpace(in.Input), "true"))
@@ -363,8 +370,8 @@ func (a *Request) read(e event) error {
 	return a.files(kind, file)
 }
 
-// startsAgent adds a step for a tool call that starts an agent without approvals. It is judged as
-// the command that does so.
+// startsAgent adds a step for a tool call that starts an agent without approvals. The step has the
+// command line that starts such an agent, so it gets the same verdict.
 func (a *Request) startsAgent(e event) {
 	var given map[string]jsontext.Value
 	args, err := e.arguments()

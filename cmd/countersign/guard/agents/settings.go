@@ -109,7 +109,7 @@ func InstalledHooks(only Agent) ([]Hook, []Finding) {
 				continue
 			}
 			if err != nil || json.Unmarshal(text, &s) != nil {
-				found = append(found, a.found(file, "warning", "cannot be read as JSON; give the hook's command after --"))
+				found = append(found, a.found(file, "warning", "the file cannot be read as JSON; give the hook's command after --"))
 				continue
 			}
 			if name := a.refused(text); name != "" {

@@ -202,7 +202,7 @@ func (r *Reconciler) Sample(ctx context.Context) {
 			r.Log.Warn("a settled call could not be recomputed", "paymentId", p.PaymentID, "error", err)
 		case !good:
 			r.Watch.Irreproducible()
-			r.Log.Error("a settled call does not reproduce", "paymentId", p.PaymentID)
+			r.Log.Error("a settled call has another result when it is computed again", "paymentId", p.PaymentID)
 		}
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// refusing adds a trigger that refuses events of streams with a prefix, so that a command fails at
-// its first append with such an event. allow removes the trigger.
+// refusing adds a trigger that refuses events of streams with this prefix, so that the first
+// append with such an event fails. allow removes the trigger.
 func refusing(t *testing.T, db *ledgertest.DB, prefix string) (allow func()) {
 	t.Helper()
 	run := func(sql string) {

@@ -91,7 +91,7 @@ func (w *world) step(seed uint64) {
 		if w.answered(recorded, err); err == nil {
 			w.receipts++
 		}
-	case n == 3: // one key for all such requests, so the content is equal to the first or different
+	case n == 3: // these requests share one idempotency key; the content is that of the first request, or another one
 		w.decide(org, "again", []string{"allow", "deny"}[r.IntN(2)])
 	default:
 		w.decide(org, fmt.Sprint("k", seed), []string{"allow", "deny", "needs_review"}[r.IntN(3)])

@@ -300,7 +300,7 @@ func TestInstallWrites(t *testing.T) {
 	t.Parallel()
 	for _, a := range agents.Agents {
 		if a == agents.OpenCode {
-			continue // its plugin is a file of its own, see guard.TestUninstallLeavesTheFileAsItWas
+			continue // its plugin is a separate file, see TestUninstallLeavesTheFileAsItWas in package agents
 		}
 		t.Run(string(a), func(t *testing.T) {
 			home := t.TempDir()

@@ -40,7 +40,7 @@ const (
 	StateLapsed    = "lapsed"
 )
 
-// These values select the decisions that store the arguments of their tool, for the reviewer. The
+// These values select the decisions whose tool arguments are stored for the reviewer. The
 // arguments are encrypted and can be erased.
 const (
 	ArgumentsOff     = "off"     // no decision

@@ -94,7 +94,7 @@ func (a *Payments) recordEnd(ctx context.Context, id string, found Settlement) (
 			return a.AppendPayment(ctx, s, PaymentIsRefused, "system", events.TypePaymentRefused,
 				events.PaymentRefused{PaymentID: id, Reason: found.Reason, Mode: s.Claim.Mode, Evidence: operatorOnly(found.Evidence)})
 		}
-		// An open payment gets another event only for another transaction.
+		// An open payment gets another event only if the transaction differs from the known one.
 		if s.State == PaymentIsUnknown && (found.Transaction == "" || found.Transaction == string(s.unknown.Transaction) || s.unknowns >= maxUnknowns) {
 			return s.State, nil
 		}

@@ -29,10 +29,11 @@ type CompletedCheckout struct {
 
 var customerID = regexp.MustCompile(`^cus_[0-9A-HJKMNP-TV-Z]{26}$`)
 
-// FulfilCheckout records the purchase of a completed checkout. It belongs to the customer who was
-// signed in, or else to the one to whom this provider's customer is bound, or else to the one with
-// the typed e-mail address. An address may be typed by a stranger, but only a person who receives
-// mail there can sign in. If a checkout is reported several times, the first report counts.
+// FulfilCheckout records the purchase of a completed checkout. The purchase belongs to the
+// customer who was signed in, or else to the customer to whom this provider's customer is bound,
+// or else to the customer with the typed e-mail address. A stranger can type any address, but only
+// a person who receives mail there can sign in. If a checkout is reported several times, the first
+// report counts.
 func (a *Store) FulfilCheckout(ctx context.Context, from ProviderEvent, c CompletedCheckout) error {
 	owner, err := ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (string, error) { return a.fulfilCheckout(ctx, from, c) })
 	if err != nil {

@@ -20,8 +20,9 @@ import (
 // Programs that unpack, apply a patch or download write files that their arguments do not name.
 // The guard judges them by the folder into which they write.
 
-// bringers lists programs that write such files, each with the words that make it do so; nil means
-// always. A word such as -O also matches inside a group of short options such as -sLO.
+// bringers lists programs that write files which their arguments do not name, each with the words
+// with which they do so; nil means that the program always does. A word such as -O also matches
+// inside a group of short options such as -sLO.
 var bringers = sync.OnceValue(func() map[string][]string {
 	return map[string][]string{
 		"tar": nil, "gtar": nil, "bsdtar": nil, "pax": nil, "cpio": nil, "bsdcpio": nil, "unzip": nil, "bsdunzip": nil, "unar": nil, "unrar": nil, "rar": nil, "jar": nil, "unshar": nil,

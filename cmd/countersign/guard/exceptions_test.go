@@ -202,7 +202,8 @@ func TestTrustIsSharedByWorktreesAndEndsWithAPull(t *testing.T) {
 	pretends := filepath.Join(m.Home, "pretends")
 	m.write(filepath.Join(pretends, ".git"), "gitdir: "+filepath.Join(ours, ".git", "worktrees", "other")+"\n")
 	m.want(agents.Ask, forcedBranch, pretends)
-	// Nor is a settings file in it, as an unpacked archive could contain.
+	// A settings file in that folder, which an unpacked archive could contain, is not trusted
+	// either.
 	m.project(pretends, loosest)
 	m.want(agents.Ask, piped, pretends)
 }

@@ -537,8 +537,8 @@ func (a *Request) realOf(file string) string {
 	return files.Real(file)
 }
 
-// agentText matches files with prompts and commands for an agent. runsInText matches shell
-// commands in such a file that the agent runs when it loads the file.
+// agentText matches the names of files with prompts and commands for an agent. runsInText matches
+// shell commands in these files that the agent runs when it loads the file.
 var (
 	agentText = pattern.Lazy(`(?:^|/)\.(?:claude|opencode|qwen|gemini|codex|cursor)/(?:commands?|skills|prompts|agents?)/`)
 	// runsItself matches files that run when the user enters a folder or uses Git.

@@ -21,7 +21,7 @@ var agentPrograms = []string{"claude", "claude-code", "codex", "cursor-agent", "
 var (
 	saysUnguarded = pattern.Lazy(`^--(?:(?:allow-)?dangerously-[a-z-]+|yolo|skip-permissions[a-z-]*|allow-all(?:-tools|-paths)?|trust-all-tools|no-permission[a-z-]*|unsafe-auto[a-z-]*|(?:always|auto)-approve[a-z-]*|approve-all[a-z-]*|no-confirm[a-z-]*|(?:no|disable)-hooks)(?:=|$)|` +
 		`^(?:--permission-mode=)?bypassPermissions$|"?permissionMode"?\s*:\s*"?bypassPermissions|danger-full-access|"?disableAllHooks"?\s*[:=]\s*true|features\.(?:codex_)?hooks\s*=\s*false|^(?:--config=)?approval_policy\s*=\s*"?never`)
-	// unguardedOf matches such words that only one family of agents uses.
+	// unguardedOf matches further words with this effect, each used by one family of agents only.
 	unguardedOf = map[string]func() *regexp.Regexp{
 		"claude":      words(`--settings`, `--setting-sources`, `--bare`, `--safe-mode`, `--permission-prompt-tool`, `--allowed-?[tT]ools[= ](?:\S+[, ])*Bash(?:\(\*?:?\*\))?,?`),
 		"codex":       words(`--full-auto`, `--disable (?:codex_)?hooks`, `(?:-a|--ask-for-approval)[= ]never`, `--ignore-user-config`, `--ignore-rules`),

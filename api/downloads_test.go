@@ -80,7 +80,7 @@ func TestDownloadWorksOnce(t *testing.T) {
 		t.Errorf("%d events", n)
 	}
 	s.browser(t).want(s.browser(t).get(path), 410, `"code":"gone"`)
-	s.browser(t).want(s.browser(t).get(path, "Accept", "text/html"), 410, "was used or is too old")
+	s.browser(t).want(s.browser(t).get(path, "Accept", "text/html"), 410, "was used or has expired")
 	s.browser(t).want(s.browser(t).do(http.MethodHead, path, "", ""), 410, "")
 	s.browser(t).want(s.browser(t).get("/api/downloads/"+strings.Repeat("A", 43)), 404, "download not found")
 	s.browser(t).want(s.browser(t).get("/api/downloads/x"), 404, "download not found")

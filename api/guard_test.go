@@ -44,14 +44,14 @@ func TestGuardLogs(t *testing.T) {
 		b := s.browser(t)
 		b.want(b.post("/api/assurance/guard-logs", string(body), "Authorization", "Bearer "+c.tokens["assurance:decide"]), status, says)
 	}
-	report(409, "must follow on", log[1:])
+	report(409, "must continue the last report", log[1:])
 	report(200, `"counts":{"deny":1,"pass":1},"first":1`, log[:2])
 	before := s.eventCount(t)
 	report(200, `"last":2`, log[:2])
 	if s.eventCount(t) != before {
 		t.Error("the same part again is another event")
 	}
-	report(409, "must follow on", log[3:])
+	report(409, "must continue the last report", log[3:])
 	report(200, `"last":4`, log[2:])
 	edited := guardLog(t, "pass")
 	edited[0].Command = "ls"

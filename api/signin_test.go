@@ -311,7 +311,7 @@ func TestLinkWorksOnce(t *testing.T) {
 		t.Fatalf("%d %s", got.status, got.body)
 	}
 	other := s.browser(t)
-	other.want(other.form("/sign-in/confirm", confirm), 410, "was used or is too old")
+	other.want(other.form("/sign-in/confirm", confirm), 410, "was used or has expired")
 	other.want(other.get("/api/auth/session"), 401, "authentication required")
 	// The sign-in reads the secret only from the form, not from the query.
 	fresh := other.link("ada@example.com", "")

@@ -48,7 +48,7 @@ func TestMailedLinkVerifiesAnAgent(t *testing.T) {
 		b.want(b.get("/agents/confirm?token="+token), 200, `value="`+token+`"`)
 		b.want(b.do(http.MethodHead, "/agents/confirm?token="+token, "", ""), 200, "")
 	}
-	b.want(b.form("/agents/confirm?token="+token, url.Values{}), 410, "was used or is too old")
+	b.want(b.form("/agents/confirm?token="+token, url.Values{}), 410, "was used or has expired")
 	b.want(b.form("/agents/confirm", url.Values{"token": {token}}, "Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site"), 403, "cross-origin")
 	if head() != before {
 		t.Error("looking at the link verified the agent")

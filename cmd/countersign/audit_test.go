@@ -131,9 +131,9 @@ func TestAnAuditOnTheCommandLine(t *testing.T) {
 	bare.run(1, "ask for a new export", "verify", first, "--keys", before, "--pin", pin)
 
 	a.run(2, "name the subject to erase", "erase", "--org", org, "--reason", "asked for", "--requested-by", "ada", "--approved-by", "bob")
-	a.run(2, "must be two people", "erase", "--org", org, "--agent", "ada", "--reason", "asked for", "--requested-by", "bob", "--approved-by", "bob")
+	a.run(2, "must be two different people", "erase", "--org", org, "--agent", "ada", "--reason", "asked for", "--requested-by", "bob", "--approved-by", "bob")
 	a.run(0, "NOT erased: e-mail stored in "+filepath.Join(dir, "letters.txt"), "erase", "--vacuum", "--org", org, "--agent", "ada", "--reason", "asked for", "--requested-by", "ada", "--approved-by", "bob")
-	a.run(2, "nothing is sealed for it", "erase", "--org", org, "--agent", "ada", "--reason", "asked for", "--requested-by", "ada", "--approved-by", "bob")
+	a.run(2, "nothing is encrypted for it", "erase", "--org", org, "--agent", "ada", "--reason", "asked for", "--requested-by", "ada", "--approved-by", "bob")
 
 	a.run(0, "as the events say", "replay", "diff")
 	a.run(2, "no such read model", "replay", "diff", "decisions")

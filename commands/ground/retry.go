@@ -20,7 +20,7 @@ type Tries struct {
 // Begin starts the tries of a command. It returns their context, and the function again, which is
 // called after each try and reports whether to make another. It makes another if a stream that the
 // try depends on has moved, at most maxTries tries within TriesWithin. Each try reads, decides and
-// appends everything anew. After the last try, again turns the error into a refusal.
+// appends everything again. After the last try, again turns the error into a refusal.
 //
 //	ctx, again := tries.Begin(ctx, a.Ground)
 //	for {

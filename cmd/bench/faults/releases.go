@@ -58,7 +58,7 @@ var poisonedRelease = release{"poisoned", []change{
 // jumpingRelease has a clock that can be set wrong. All of its code, including libraries, reads a
 // time with the offset in seconds that the file in CLOCK_JUMP contains. The usual tool
 // (libfaketime) replaces a library function and cannot change the time of a static Go program.
-// Measured durations do not change, as when somebody sets the clock of a machine.
+// Measured durations do not change, as when an operator sets the clock of a machine.
 var jumpingRelease = release{"jumping", []change{
 	{library: true, file: "time/time.go", edit: before("\tif mono == 0 {\n\t\treturn Time{", "\tsec += jumped()\n")},
 	{library: true, file: "time/jump.go", edit: func(string) (string, error) { return jump, nil }},

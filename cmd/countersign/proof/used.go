@@ -17,7 +17,8 @@ import (
 
 // usedDecisions is the path of a file with the ids of decisions that this user has executed on
 // this machine, with the times. It detects a second use only here: other users and machines have
-// other files. The ledger accepts only one receipt for each decision, whoever sends it.
+// other files. The ledger accepts only one receipt for each decision, even if several callers send
+// one.
 type usedDecisions string
 
 // keepUsed is the time for which an id is kept. It is much longer than a decision is valid.

@@ -134,7 +134,7 @@ func TestDownloadLinksExpireAndAreFew(t *testing.T) {
 	s.clock.Add(15*time.Minute - time.Second)
 	s.browser(t).want(s.browser(t).do(http.MethodHead, old, "", ""), 200, "")
 	s.clock.Add(time.Second)
-	s.browser(t).want(s.browser(t).get(old), 410, "too old")
+	s.browser(t).want(s.browser(t).get(old), 410, "has expired")
 	// At most five unused links exist. Another one replaces the oldest.
 	links := make([]string, 6)
 	for i := range links {

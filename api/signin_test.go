@@ -349,9 +349,9 @@ func TestOldAndNewerLinks(t *testing.T) {
 		t.Errorf("whoever asks for another link keeps a member out: %v", a)
 	}
 	s.clock.Add(10 * time.Minute)
-	b.want(b.form("/sign-in/confirm", url.Values{"token": {second}}), 410, "was used or is too old")
+	b.want(b.form("/sign-in/confirm", url.Values{"token": {second}}), 410, "was used or has expired")
 	for _, bad := range []string{"", "x", strings.Repeat("A", 43), strings.Repeat("a", 42) + "!", strings.Repeat("A", 5000), "a\x00b"} {
-		b.want(b.form("/sign-in/confirm", url.Values{"token": {bad}}), 410, "was used or is too old")
+		b.want(b.form("/sign-in/confirm", url.Values{"token": {bad}}), 410, "was used or has expired")
 	}
 }
 

@@ -61,13 +61,13 @@ func TestMailedLinkVerifiesAnAgent(t *testing.T) {
 	if head() != before+added {
 		t.Errorf("%d events", head()-before)
 	}
-	b.want(b.form("/agents/confirm", url.Values{"token": {token}}), 410, "was used or is too old")
+	b.want(b.form("/agents/confirm", url.Values{"token": {token}}), 410, "was used or has expired")
 	if b.cookie() != "" {
 		t.Error("verifying an agent signed somebody in")
 	}
 	_, old := b.agentLink("ada@example.com")
 	s.clock.Add(10 * time.Minute)
-	b.want(b.form("/agents/confirm", url.Values{"token": {old}}), 410, "was used or is too old")
+	b.want(b.form("/agents/confirm", url.Values{"token": {old}}), 410, "was used or has expired")
 	if strings.Contains(s.logs.String(), token) || strings.Contains(strings.ToLower(s.logs.String()), "ada@example.com") {
 		t.Error("the log holds a secret or an address")
 	}

@@ -143,7 +143,7 @@ func TestAnAuditOnTheCommandLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.run(1, "DIFFERENT", "replay", "decisions", "--org", org, "--policy", strict)
-	a.run(0, "schema replay_3 holds every read model", "replay", "at", "3")
+	a.run(0, "schema replay_3 has every read model", "replay", "at", "3")
 	a.run(2, "the ledger has the positions", "replay", "at", "100000")
 
 	a.run(2, "NEXT_SIGNING_KEY is not set", "signer", "rotate")

@@ -20,8 +20,8 @@ type Verify struct {
 	Pin  string `help:"File with the newest checkpoint you have seen of this ledger, and the last event of each tenant whose export you verified (countersign pin makes it). An export or a ledger that does not continue it is refused; otherwise the file is updated." placeholder:"FILE"`
 	With string `help:"Folder with signed answers that you have kept. Each one that the filters of the export cover must be in it with the same recordHash: a decision that is missing is named, with exit code 1." placeholder:"FOLDER"`
 
-	Sample int    `help:"For an export: draw this many of the decisions that it shows, by --nonce: those with the smallest SHA-256 of the nonce, a line feed and the sequence." placeholder:"N"`
-	Nonce  string `help:"Text that you have chosen after the export was made, such as the numbers of dice." placeholder:"TEXT"`
+	Sample int    `help:"For an export: select this number of its decisions by --nonce, namely those with the smallest SHA-256 of the nonce, a line feed and the sequence number." placeholder:"N"`
+	Nonce  string `help:"For --sample: a text that you chose after the export was made, such as numbers of thrown dice." placeholder:"TEXT"`
 
 	Views bool `help:"For an export: also create its views again from its events and compare them. Exit code 1: one differs."`
 
@@ -69,7 +69,7 @@ func (c *Verify) Run(ctx context.Context, o *screen.Output) error {
 	case c.Views:
 		return errors.New("--views needs an export: a record alone has no views")
 	case c.Nonce != "":
-		return errors.New("--sample needs an export: a record alone has no decisions to draw from")
+		return errors.New("--sample needs an export: a record alone has no decisions to select from")
 	case c.With != "":
 		return errors.New("--with needs an export: a record alone shows nothing about other records")
 	}

@@ -12,10 +12,10 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 )
 
-// TestWhoeverSeesPersonalDataIsInTheAccessHistory holds that every page and every answer that shows the
+// TestEveryReaderOfPersonalDataIsInTheAccessHistory holds that every page and every answer that shows the
 // name of an agent or the address of another member leaves an entry in the access history, which says
 // who saw it. Every page is read by a member of its own, because there is one entry a day.
-func TestWhoeverSeesPersonalDataIsInTheAccessHistory(t *testing.T) {
+func TestEveryReaderOfPersonalDataIsInTheAccessHistory(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	s.keepCheckpoints(t)
@@ -69,7 +69,7 @@ func TestWhoeverSeesPersonalDataIsInTheAccessHistory(t *testing.T) {
 		t.Errorf("%d places show personal data", shown)
 	}
 	owner := c.people["owner"]
-	owner.want(owner.get("/activity"), 200, "@acme.example</strong> opened personal data")
+	owner.want(owner.get("/activity"), 200, "@acme.example</strong> read personal data in")
 }
 
 // openedOf lists in which places personal data was decrypted for an actor.

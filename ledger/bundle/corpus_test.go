@@ -39,7 +39,7 @@ const (
 	sameReason = 20
 )
 
-var updateCorpus = flag.Bool("update", false, "write the corpus of altered bundles anew")
+var updateCorpus = flag.Bool("update", false, "write the corpus of altered bundles again")
 
 // expectation is a line of expected.jsonl in the corpus: what was altered in a bundle, what the
 // verifier is given, and what it must answer.

@@ -31,8 +31,8 @@ var agents = []kind{
 	}},
 }
 
-// AgentRegistered is agent.registered, schema version 1, the first event of agent/<client id>.
-// Only the hash of the secret is stored.
+// AgentRegistered is agent.registered, schema version 1, the first event of the stream
+// agent/<client id>. Only the hash of the secret is stored.
 type AgentRegistered struct {
 	ClientID     string `json:"clientId"` // agt_…
 	Name         any    `json:"name" personal:"true"`
@@ -42,8 +42,8 @@ type AgentRegistered struct {
 	Subject      string `json:"subject"`    // id of the data key that encrypts the agent's calls
 }
 
-// AgentVerified is agent.verified, schema version 1, at most once in agent/<client id>. It means
-// that a customer with a verified e-mail address vouches for the agent.
+// AgentVerified is agent.verified, schema version 1, at most once in the stream agent/<client id>.
+// It means that a customer with a verified e-mail address vouches for the agent.
 type AgentVerified struct {
 	ClientID    string `json:"clientId"`
 	CustomerID  string `json:"customerId"`  // cus_…
@@ -51,15 +51,15 @@ type AgentVerified struct {
 	CreditCents int    `json:"creditCents"` // above 0 only for the first agent of each of the first hundred customers
 }
 
-// AgentClaimed is agent.claimed, schema version 1, at most once in agent/<client id>. A customer
-// has taken over the agent.
+// AgentClaimed is agent.claimed, schema version 1, at most once in the stream agent/<client id>. A
+// customer has taken over the agent.
 type AgentClaimed struct {
 	ClientID   string `json:"clientId"`
 	CustomerID string `json:"customerId"` // cus_…
 }
 
-// AccessTokenRevoked is access_token.revoked, schema version 1, in agent/<client id>. Without a
-// token id it revokes all tokens and the secret of the agent.
+// AccessTokenRevoked is access_token.revoked, schema version 1, in the stream agent/<client id>.
+// Without a token id it revokes all tokens and the secret of the agent.
 type AccessTokenRevoked struct {
 	ClientID  string `json:"clientId"`
 	TokenID   string `json:"tokenId,omitempty"`   // the jti of the token

@@ -8,8 +8,8 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// Types of events in decision/<decision id>, in the tenant of the organization: first the
-// decision, then at most one approval and one receipt.
+// Types of events in the stream decision/<decision id>, in the tenant of the organization: first
+// the decision, then at most one approval and one receipt.
 const (
 	TypeDecisionRecorded = "decision.recorded"
 	TypeApprovalRecorded = "approval.recorded"

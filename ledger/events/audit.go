@@ -70,10 +70,10 @@ type Rollback struct {
 	Epoch    int64  `json:"epoch"`    // epoch that starts with this event
 }
 
-// SubjectErased is subject.erased, schema version 1, in subject/<key id> of the subject's tenant.
-// The append of this event destroys the data key. Reason and names are personal too: they are
-// encrypted with a data key that the tenant keeps for its erasures, never with the destroyed one.
-// KeyID is not encrypted, because the database function erase_subject reads it.
+// SubjectErased is subject.erased, schema version 1, in the stream subject/<key id> of the
+// subject's tenant. The append of this event destroys the data key. Reason and names are personal
+// too: they are encrypted with a data key that the tenant keeps for its erasures, never with the
+// destroyed one. KeyID is not encrypted, because the database function erase_subject reads it.
 type SubjectErased struct {
 	KeyID       string `json:"keyId"` // id of the data key, sub_…
 	Reason      Text   `json:"reason" personal:"true"`
@@ -81,36 +81,36 @@ type SubjectErased struct {
 	ApprovedBy  Text   `json:"approvedBy" personal:"true"`
 }
 
-// ExportRequested is export.requested, schema version 1, the first event of export/<export id> if
-// the export is a selection. Record is the claim (package ledger/bundle): the newest number of
-// each series when the export was requested. Its filters.agent is stored as a commitment, under
-// the agent's data key.
+// ExportRequested is export.requested, schema version 1, the first event of the stream
+// export/<export id> if the export is a selection. Record is the claim (package ledger/bundle): the
+// newest number of each series when the export was requested. Its filters.agent is stored as a
+// commitment, under the agent's data key.
 type ExportRequested struct {
 	Record    jsontext.Value `json:"record"`
 	Integrity seal.Integrity `json:"integrity"`
 	VerifyURL string         `json:"verifyUrl"`
 }
 
-// ExportCreated is export.created, schema version 1, in export/<export id> of the exported tenant.
-// Record is the bundle's manifest. Its filters.agent is stored as a commitment, under the agent's
-// data key.
+// ExportCreated is export.created, schema version 1, in the stream export/<export id> of the
+// exported tenant. Record is the bundle's manifest. Its filters.agent is stored as a commitment,
+// under the agent's data key.
 type ExportCreated struct {
 	Record    jsontext.Value `json:"record"`
 	Integrity seal.Integrity `json:"integrity"`
 	VerifyURL string         `json:"verifyUrl"`
 }
 
-// ExportVerified is export.verified, schema version 1, in verification/<export id> of the tenant.
-// The service has verified an export that it had made, at a caller's request.
+// ExportVerified is export.verified, schema version 1, in the stream verification/<export id> of
+// the tenant. The service has verified an export that it had made, at a caller's request.
 type ExportVerified struct {
 	ExportID string `json:"exportId"`
 	Valid    bool   `json:"valid"`
 	Reason   string `json:"reason,omitempty"` // first check that failed
 }
 
-// PersonalOpened is personal.opened, schema version 1, in opened/<actor>: the event's actor has
-// been shown decrypted personal members, once or more often. There is one event for each actor,
-// place and day, because this happens often. It names no subject.
+// PersonalOpened is personal.opened, schema version 1, in the stream opened/<actor>: the event's
+// actor has been shown decrypted personal members, once or more often. There is one event for each
+// actor, place and day, because this happens often. It names no subject.
 type PersonalOpened struct {
 	Day   string `json:"day"`   // day in UTC, such as 2026-11-26
 	Place string `json:"place"` // part of the service that showed them, such as "decisions"

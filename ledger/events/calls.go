@@ -45,10 +45,10 @@ type CallCompleted struct {
 	VerifyURL      string          `json:"verifyUrl,omitempty"`
 }
 
-// WorkflowCompleted is workflow.completed, schema version 0, the only event of workflow/<asw id>.
-// The specification calls it a legacy status record, without action binding and receipt. This
-// program reads such events but does not append them: today a workflow is in the receipt of its
-// call.completed.
+// WorkflowCompleted is workflow.completed, schema version 0, the only event of the stream
+// workflow/<asw id>. The specification calls it a legacy status record, without action binding and
+// receipt. This program reads such events but does not append them: today a workflow is in the
+// receipt of its call.completed.
 type WorkflowCompleted struct {
 	Workflow Workflow `json:"workflow"`
 }

@@ -2,7 +2,7 @@ package events
 
 import "reflect"
 
-// TypeGuardReported is the type of the events in guard/<machine> of an organization.
+// TypeGuardReported is the type of the events in the stream guard/<machine> of an organization.
 const TypeGuardReported = "guard.reported"
 
 var guard = []kind{

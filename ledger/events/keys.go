@@ -71,7 +71,7 @@ type KeyRequested struct {
 	ID    string `json:"id,omitempty"` // public part of a key in an account, which names the key's stream
 }
 
-// KeyIssued is key.issued, schema version 1, the first event of key/<key id>.
+// KeyIssued is key.issued, schema version 1, the first event of the stream key/<key id>.
 type KeyIssued struct {
 	KeyID      string `json:"keyId"` // key_…
 	Plan       string `json:"plan"`  // "free"
@@ -81,7 +81,7 @@ type KeyIssued struct {
 	CustomerID string `json:"customerId,omitempty"` // cus_… of the account in which it was issued
 }
 
-// KeyRevoked is key.revoked, schema version 1, in key/<key id>.
+// KeyRevoked is key.revoked, schema version 1, in the stream key/<key id>.
 type KeyRevoked struct {
 	KeyID  string `json:"keyId"`
 	Reason string `json:"reason"`

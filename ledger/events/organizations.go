@@ -52,9 +52,9 @@ var organizations = []kind{
 	}},
 }
 
-// CustomerCreated is customer.created, schema version 1, the first event of customer/<customer id>
-// in the tenant service. Its idempotency key is the data key of the e-mail address, so an address
-// that was not erased has one customer.
+// CustomerCreated is customer.created, schema version 1, the first event of the stream
+// customer/<customer id> in the tenant service. Its idempotency key is the data key of the e-mail
+// address, so an address that was not erased has one customer.
 type CustomerCreated struct {
 	CustomerID string `json:"customerId"` // cus_…
 	Email      any    `json:"email" personal:"true"`
@@ -94,8 +94,8 @@ type MemberRemoved struct {
 	Reason   string `json:"reason,omitempty"` // as the member who removed them gave it
 }
 
-// OrganizationTokenIssued is organization_token.issued, schema version 1, the first event of
-// organization_token/<token id>. Only the hash of the secret is stored.
+// OrganizationTokenIssued is organization_token.issued, schema version 1, the first event of the
+// stream organization_token/<token id>. Only the hash of the secret is stored.
 type OrganizationTokenIssued struct {
 	TokenID    string   `json:"tokenId"` // 12 characters
 	Name       string   `json:"name,omitempty"`

@@ -7,7 +7,7 @@ import (
 )
 
 // Types of events about x402 payments and their refunds, in the tenant service. All except
-// identifier.reserved are in payment/<payment id>.
+// identifier.reserved are in the stream payment/<payment id>.
 const (
 	TypePaymentClaimed  = "payment.claimed"
 	TypePaymentSettled  = "payment.settled"
@@ -169,12 +169,12 @@ type RefundSent struct {
 // IdentifierReserved is identifier.reserved, schema version 1: a buyer's identifier for a request
 // belongs to this payment.
 //
-// For an identifier of the extension payment-identifier it is the only event of
-// payment_identifier/<digits of its key>. It exists only if payment and identifier are in
-// different partitions; otherwise the claim's idempotency key is enough.
+// For an identifier of the extension payment-identifier it is the only event of the stream
+// payment_identifier/<digits of its key>. It exists only if payment and identifier are in different
+// partitions; otherwise the claim's idempotency key is enough.
 //
-// For an Idempotency-Key it is in payment_key/<reference>, whose last event counts: after a
-// payment was refused, the next payment can take the key.
+// For an Idempotency-Key it is in the stream payment_key/<reference>, whose last event counts:
+// after a payment was refused, the next payment can take the key.
 type IdentifierReserved struct {
 	PaymentID   string `json:"paymentId"`
 	ContentHash string `json:"contentHash,omitempty"` // hash of the request in hex; only for an Idempotency-Key

@@ -49,8 +49,8 @@ var purchases = []kind{
 }
 
 // CustomerBound is customer.bound, schema version 1. It links a customer of the checkout provider
-// to our customer. It is in billing/<provider customer> and in customer/<customer id>.
-// Subscription is set if a completed checkout has started one.
+// to our customer. It is in the stream billing/<provider customer> and in the stream
+// customer/<customer id>. Subscription is set if a completed checkout has started one.
 type CustomerBound struct {
 	CustomerID       string `json:"customerId"`       // our customer, cus_…
 	ProviderCustomer string `json:"providerCustomer"` // the provider's customer
@@ -58,9 +58,9 @@ type CustomerBound struct {
 	Subscription     string `json:"subscription,omitempty"`
 }
 
-// PurchaseFulfilled is purchase.fulfilled, schema version 1: a one-time product was paid for. For
-// a payment by card it is in billing/<provider customer>; for x402 it is the first event of
-// purchase/<purchase id>.
+// PurchaseFulfilled is purchase.fulfilled, schema version 1: a one-time product was paid for. For a
+// payment by card it is in the stream billing/<provider customer>; for x402 it is the first event
+// of the stream purchase/<purchase id>.
 type PurchaseFulfilled struct {
 	PurchaseID string `json:"purchaseId"` // pur_…
 	Product    string `json:"product"`
@@ -79,8 +79,8 @@ type PurchaseFulfilled struct {
 }
 
 // PurchaseRefunded is purchase.refunded, schema version 1: a refund or dispute of a card payment.
-// It is in billing/<provider payment>, because not every such event of the provider names its
-// customer.
+// It is in the stream billing/<provider payment>, because not every such event of the provider
+// names its customer.
 type PurchaseRefunded struct {
 	Payment     string `json:"payment"`
 	Cause       string `json:"cause"`  // "refund" or "dispute"
@@ -90,8 +90,8 @@ type PurchaseRefunded struct {
 	ProviderAt  int64  `json:"providerAt"` // time of the provider's event in Unix seconds
 }
 
-// SubscriptionUpdated is subscription.updated, schema version 1, in billing/<provider customer>:
-// the state of a subscription at the provider at time ProviderAt.
+// SubscriptionUpdated is subscription.updated, schema version 1, in the stream
+// billing/<provider customer>: the state of a subscription at the provider at time ProviderAt.
 type SubscriptionUpdated struct {
 	Subscription  string `json:"subscription"`
 	Product       string `json:"product,omitempty"`
@@ -105,8 +105,9 @@ type SubscriptionUpdated struct {
 }
 
 // InvoicePaid is invoice.paid, schema version 1: a report of the provider about a paid invoice. It
-// is in billing/<invoice> and, if it names a payment, in billing/<provider payment>. One report
-// names the subscription and its customer, another the payment.
+// is in the stream billing/<invoice> and, if it names a payment, in the stream
+// billing/<provider payment>. One report names the subscription and its customer, another the
+// payment.
 type InvoicePaid struct {
 	Invoice          string `json:"invoice"`
 	Payment          string `json:"payment,omitempty"` // payment of the provider, which refunds name
@@ -116,9 +117,9 @@ type InvoicePaid struct {
 	ProviderAt       int64  `json:"providerAt"`         // time of the provider's event in Unix seconds
 }
 
-// SubscriptionCharged is subscription.charged, schema version 1, in billing/<provider customer>:
-// the status of the payment of a subscription's invoice, combined from the provider's events about
-// invoice and payment. For each payment the last event counts.
+// SubscriptionCharged is subscription.charged, schema version 1, in the stream
+// billing/<provider customer>: the status of the payment of a subscription's invoice, combined from
+// the provider's events about invoice and payment. For each payment the last event counts.
 type SubscriptionCharged struct {
 	Subscription string `json:"subscription"`
 	Invoice      string `json:"invoice"`
@@ -128,8 +129,8 @@ type SubscriptionCharged struct {
 	Status       string `json:"status"`             // "active", "refunded" or "disputed"
 }
 
-// EntitlementGranted is entitlement.granted, schema version 1, in customer/<customer id>: access
-// without a card payment.
+// EntitlementGranted is entitlement.granted, schema version 1, in the stream
+// customer/<customer id>: access without a card payment.
 type EntitlementGranted struct {
 	Product    string `json:"product"`
 	Source     string `json:"source"`               // "operator" or "x402"
@@ -138,16 +139,17 @@ type EntitlementGranted struct {
 	Reason     string `json:"reason,omitempty"`     // reason that the operator gave
 }
 
-// EntitlementRevoked is entitlement.revoked, schema version 1, in customer/<customer id>: the
-// operator ends the access to a product, whatever its source, until a later grant.
+// EntitlementRevoked is entitlement.revoked, schema version 1, in the stream
+// customer/<customer id>: the operator ends the access to a product, whatever its source, until a
+// later grant.
 type EntitlementRevoked struct {
 	Product string `json:"product"`
 	Reason  string `json:"reason"`
 }
 
-// DownloadConsumed is download.consumed, schema version 1, in download/<purchase id>. It is
-// appended just before the file is sent. The link's secret is not stored; the append's idempotency
-// key contains the hash of its hash.
+// DownloadConsumed is download.consumed, schema version 1, in the stream download/<purchase id>. It
+// is appended just before the file is sent. The link's secret is not stored; the append's
+// idempotency key contains the hash of its hash.
 type DownloadConsumed struct {
 	PurchaseID string `json:"purchaseId"`
 	Product    string `json:"product"`

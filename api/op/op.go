@@ -76,7 +76,7 @@ func (o *Operation) Refusals() []int {
 	return slices.Compact(list)
 }
 
-// Knows429 reports whether an operation may answer 429. Operations with bare errors may not,
+// Knows429 reports whether an operation may answer 429. Operations with BareErrors may not,
 // because their contract fixes the statuses.
 func (o *Operation) Knows429() bool { return !o.BareErrors }
 

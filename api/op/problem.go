@@ -20,8 +20,8 @@ const (
 	CodeInternal = "internal_error" // code for an error that has none
 )
 
-// Problem is the body of every error. For operations with bare errors it has only the first
-// member.
+// Problem is the body of every error. For operations with BareErrors only its first member is sent
+// (BareProblem).
 type Problem struct {
 	Error       string `json:"error" jsonschema_description:"Explanation for people. It names the field, never the value."`
 	Code        string `json:"code,omitempty" jsonschema_description:"Error code in snake case, for programs."`
@@ -36,8 +36,8 @@ type Problem struct {
 	DocURL      string `json:"docUrl,omitempty" jsonschema:"format=uri" jsonschema_description:"Page that explains the code: its cause, charges, retries and what to send."`
 }
 
-// BareProblem is the body of an error of an operation with bare errors. The contract promises
-// exactly this member.
+// BareProblem is the error body of an operation with BareErrors. The contract of these operations
+// allows no other member.
 type BareProblem struct {
 	Error string `json:"error" jsonschema_description:"Explanation for people. It names the field, never the value."`
 }

@@ -126,8 +126,8 @@ func withForms(page []byte, f Frame) []byte {
 	return formTag.ReplaceAll(page, []byte(carried))
 }
 
-// inert escapes a text as the value of an attribute, and its $ signs, which would refer to a
-// match.
+// inert prepares a text for the replacement in withForms: it escapes HTML, and doubles each $,
+// because ReplaceAll would otherwise replace it by a part of the match.
 func inert(text string) string {
 	return strings.ReplaceAll(template.HTMLEscapeString(text), "$", "$$")
 }

@@ -38,8 +38,8 @@ var (
 	errNoDownloads = policy.Refuse(ground.CodeDownloadsUsed, "", "every download of this purchase is used")
 )
 
-// CustomerDownload makes a link to the file of a product that the customer has access to.
-// Otherwise it refuses as Entitlement does.
+// CustomerDownload makes a link to the file of a product for a customer with an active
+// entitlement. If the customer has none, it returns the refusal of Entitlement.
 func (a *Store) CustomerDownload(ctx context.Context, customerID, product string) (DownloadLink, error) {
 	e, err := a.Entitlement(ctx, customerID, product)
 	if err != nil {

@@ -139,7 +139,7 @@ func Open(text []byte, origin string, keys ...ed25519.PublicKey) (Checkpoint, er
 }
 
 // checkLines checks every signature line of the trusted keys. Package note ignores a second line
-// of the same key, so with a valid and a false line its result would depend on their order.
+// of the same key, so with a valid and an invalid line its result would depend on their order.
 func checkLines(text []byte, c Checkpoint, verifiers []note.Verifier) error {
 	_, lines, _ := strings.Cut(string(text), "\n\n")
 	for line := range strings.Lines(lines) {
@@ -150,7 +150,7 @@ func checkLines(text []byte, c Checkpoint, verifiers []note.Verifier) error {
 		}
 		for _, v := range verifiers {
 			if name == v.Name() && binary.BigEndian.Uint32(signature) == v.KeyHash() && !v.Verify([]byte(c.Text()), signature[4:]) {
-				return fmt.Errorf("%w: a signature line of a trusted key is false", ErrNote)
+				return fmt.Errorf("%w: a signature line of a trusted key is not valid", ErrNote)
 			}
 		}
 	}

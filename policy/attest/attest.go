@@ -113,8 +113,8 @@ func newAction(in Input) (*action, error) {
 	return a, a.readMCP()
 }
 
-// readIntent stores the canonical members of the intent. The arguments may have most of a
-// megabyte, so their canonical form is computed once, and they are not parsed again.
+// readIntent stores the canonical members of the intent. The arguments may be nearly as long as
+// the largest body, so their canonical form is computed once, and they are not parsed again.
 func (a *action) readIntent() error {
 	text, err := canon.CanonicalChecked(a.in.Intent.raw) // canon.Decode has already checked the text
 	if a.in.Intent.raw == nil {

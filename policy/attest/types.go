@@ -52,8 +52,8 @@ type Intent struct {
 // plainIntent is Intent without its method UnmarshalJSONFrom.
 type plainIntent Intent
 
-// UnmarshalJSONFrom decodes an intent and keeps its text. It keeps the arguments, which may have
-// most of a megabyte, as text instead of parsing them.
+// UnmarshalJSONFrom decodes an intent and keeps its text. It keeps the arguments, which may be
+// nearly as long as the largest body, as text instead of parsing them.
 func (i *Intent) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	var read struct {
 		plainIntent

@@ -122,13 +122,14 @@ func syntaxError(dec *jsontext.Decoder, err error) *Error {
 	return &Error{"invalid_json", "", "invalid JSON: syntax error at byte " + strconv.FormatInt(dec.InputOffset(), 10)}
 }
 
-// holder returns the pointer of the object that the decoder is reading. Member names are chosen by
-// the caller, so the pointer is cut before a name that could not be one of ours (SafePointer).
+// holder returns the JSON pointer of the object that the decoder is reading. The caller chooses the
+// names of members, so the pointer is cut before a name that could not be one of ours
+// (SafePointer).
 func holder(dec *jsontext.Decoder) string { return SafePointer(string(dec.StackPointer().Parent())) }
 
-// SafePointer cuts a pointer before the first part that could not be a member name of a contract
-// (1 to 64 letters, digits, underscores and hyphens), so that an error does not repeat names that
-// the caller invented.
+// SafePointer cuts a JSON pointer before the first part that could not be a member name of a
+// contract (1 to 64 letters, digits, underscores and hyphens), so that an error does not repeat
+// names that the caller invented.
 func SafePointer(pointer string) string {
 	end := 0
 	for end < len(pointer) {
@@ -144,7 +145,7 @@ func SafePointer(pointer string) string {
 	return pointer
 }
 
-// IsSafeName reports whether a part of a pointer could be a member name of a contract: 1 to 64
+// IsSafeName reports whether a part of a JSON pointer could be a member name of a contract: 1 to 64
 // letters, digits, underscores and hyphens.
 func IsSafeName(part string) bool {
 	return len(part) > 0 && len(part) <= 64 && strings.Trim(part, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == ""

@@ -94,14 +94,15 @@ func inexact(v reflect.Value, interfaces bool) (path string, found bool) {
 	case reflect.Map:
 		for _, name := range v.MapKeys() {
 			if path, found = inexact(v.MapIndex(name), interfaces); found {
-				return path, true // the pointer of the map itself, because its names may come from the caller
+				return path, true // the JSON pointer of the map itself, because its names may come from the caller
 			}
 		}
 	}
 	return "", false
 }
 
-// memberPath returns the pointer of a field relative to its struct; empty for an embedded struct.
+// memberPath returns the JSON pointer of a field relative to its struct. It is empty for an
+// embedded struct, because JSON writes its fields as those of the outer struct.
 func memberPath(field reflect.StructField) string {
 	if field.Anonymous {
 		return ""

@@ -40,8 +40,8 @@ const (
 	MaxRounds = 128
 	// MaxAncestors is the largest number of folders above a path that are searched.
 	MaxAncestors = 64
-	// MaxFiles is the largest number of files that the command wrote and whose contents are
-	// stored.
+	// MaxFiles is the largest number of files, written by the command itself, whose contents are
+	// kept for later parts of the command. Other short lists, such as links, have the same limit.
 	MaxFiles = 8
 	// MaxSuspects is the largest number of unknown programs nested in each other. Known wrappers
 	// count only towards MaxDepth.

@@ -45,8 +45,9 @@ func (a *Act) Conceals() bool {
 	return a.Command && a.done() && a.coverts() && a.verb&telling == 0
 }
 
-// Keeps reports whether a clause conceals something from people without a negated verb of telling:
-// it says what people must not see, what an answer must look like, or what people need not know.
+// Keeps reports whether clause i conceals something from people in a way that Conceals may not
+// find, such as "behave as though nothing was sent", "reassure the user that nothing was sent" or
+// "do not leave any hint of it".
 func (s *Sentence) Keeps(i int) bool {
 	a := &s.Acts[i]
 	if !a.Negated && !a.Command && a.Opening != "without" && a.tone&(predicate|worry|boon|offstage) == 0 && a.verb&(omitting|feigning) == 0 || a.Reported || a.Tells() && !a.Negated {

@@ -53,7 +53,7 @@ func CheckCurrent(ctx context.Context, databaseURL string) error {
 	case err != nil:
 		return err
 	case dirty:
-		return fmt.Errorf("migration %d failed half-way: repair it, then run countersign migrate force %d", current, current)
+		return fmt.Errorf("the migration to version %d failed half-way: repair the schema by hand to have this version, then run countersign migrate force %d", current, current)
 	case current < latest:
 		return fmt.Errorf("the schema has version %d, but this program needs %d: run countersign migrate up, or serve --migrate", current, latest)
 	case current > latest:

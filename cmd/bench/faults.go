@@ -12,10 +12,10 @@ import (
 type faultsCmd struct {
 	rig.Built
 	Rows       []string `arg:"" optional:"" help:"Rows to run; default: all."`
-	Seeds      int      `help:"Rounds of each row." default:"10"`
+	Seeds      int      `help:"Number of rounds of each row." default:"10"`
 	First      uint64   `help:"Seed of the first round; each further round adds one." default:"1"`
 	Partitions int      `help:"Number of partitions per ledger. 0 means one partition." placeholder:"N"`
-	Calls      int      `help:"Acknowledged calls of each kind before and after each fault." default:"20"`
+	Calls      int      `help:"Number of calls of each kind that must be acknowledged before and after each fault." default:"20"`
 }
 
 // Run prints a line for each row.

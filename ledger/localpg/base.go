@@ -79,7 +79,7 @@ var (
 )
 
 // ErrNoLog means that the server does not archive its write-ahead log.
-var ErrNoLog = errors.New("the private PostgreSQL does not keep its log: set WAL_DIR to a folder on another disk, start again, and then make a base copy")
+var ErrNoLog = errors.New("the private PostgreSQL does not archive its write-ahead log: set WAL_DIR to a folder on another disk, restart, and then make the base copy")
 
 // CopyBase writes the files of the server's cluster as a tar while the server runs. With the log
 // that is archived from then on, Recover can restore any moment after the end of the copy.

@@ -25,7 +25,7 @@ type Erase struct {
 	RunID       string `help:"Id of the run, if its subject names no agent." name:"run" placeholder:"ID"`
 	Email       string `help:"E-mail address of the holder of a key or account." placeholder:"EMAIL"`
 	Payer       string `help:"Address of an x402 payer, with its network." placeholder:"NETWORK:ADDRESS"`
-	DataKey     string `help:"Id of the data key." name:"data-key" placeholder:"ID"`
+	DataKey     string `help:"Id of the data key to destroy, instead of the subject." name:"data-key" placeholder:"ID"`
 	Reason      string `help:"The reason, recorded in the event." required:""`
 	RequestedBy string `help:"The person who requested the erasure." name:"requested-by" required:""`
 	Vacuum      bool   `help:"Then rewrite the table of data keys, so that none of its pages has the destroyed key. Requests wait meanwhile. The role of DATABASE_URL must own the table."`

@@ -80,7 +80,7 @@ func (c *migrateDownCmd) Run(ctx context.Context) error {
 }
 
 type migrateForceCmd struct {
-	Version uint `arg:"" help:"The version."`
+	Version uint `arg:"" help:"Version of the schema after the repair."`
 	databaseURL
 }
 

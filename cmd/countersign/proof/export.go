@@ -51,7 +51,7 @@ type Export struct {
 	Decision string `help:"Show only decisions with this verdict." enum:",allow,deny,needs_review" default:""`
 	Agent    string `help:"Show only decisions of this agent." placeholder:"ID"`
 	RunID    string `help:"Show only decisions of this run." name:"run" placeholder:"ID"`
-	Receipts bool   `help:"With --agent, --decision, --protocol or --run: also list approvals and receipts by their own numbers, so that a missing one is noticed."`
+	Receipts bool   `help:"With --agent, --decision, --protocol or --run: also include the numbered series of approvals and receipts, so that a missing one is noticed."`
 }
 
 // Run writes the export.

@@ -35,7 +35,7 @@ type cli struct {
 	Version kong.VersionFlag `help:"Print the version."`
 
 	Gate   gateCmd     `cmd:"" help:"Print the verdict on a command, without a network. Or run as the hook of a coding agent and check each of its commands."`
-	Rules  gate.Rules  `cmd:"" help:"List or show the rules behind the verdicts."`
+	Rules  gate.Rules  `cmd:"" help:"List or show the rules of the gate."`
 	Doctor gate.Doctor `cmd:"" help:"Check that the installed hooks block a dangerous command."`
 }
 

@@ -67,7 +67,7 @@ type cli struct {
 
 	Serve        serve.Command       `cmd:"" help:"Start the service and, without DATABASE_URL, a private PostgreSQL."`
 	Demo         serve.Demo          `cmd:"" help:"Demonstrate the main functions in a temporary folder, and explain each step."`
-	Gate         gateCmd             `cmd:"" help:"Print the verdict on a command, without a network. Or run as the hook of a coding agent and check each of its commands."`
+	Gate         gateCmd             `cmd:"" help:"Print the verdict on a command, offline. Or, as the hook of a coding agent, check each of its commands."`
 	Rules        gate.Rules          `cmd:"" help:"List or show the rules of the gate."`
 	Verify       proof.Verify        `cmd:"" help:"Verify a signed record, one or two exports, or, without a file, the ledger. Exit code 1: something does not verify."`
 	Key          manage.Key          `cmd:"" help:"Issue and revoke API keys."`

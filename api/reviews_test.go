@@ -264,7 +264,7 @@ func TestBoxesThatAreAllEmptyGiveNoRights(t *testing.T) {
 	if n := strings.Count(owner.get("/keys").body, `<td data-label="Token">`); n != before {
 		t.Errorf("%d tokens, want %d", n, before)
 	}
-	owner.want(owner.follow(owner.form("/keys", url.Values{"name": {"x"}, "scope": {"assurance:read"}})), 200, "shown this once")
+	owner.want(owner.follow(owner.form("/keys", url.Values{"name": {"x"}, "scope": {"assurance:read"}})), 200, "shown only once")
 	owner.want(owner.form("/members", url.Values{"email": {"Auditor@acme.example"}, "role": {"admin"}}), 409, "email belongs to a member already, with the role auditor: change the role")
 	row := regexp.MustCompile(`name="memberId" value="(cus_[0-9A-Z]+)"><input type="hidden" name="email" value="auditor@acme.example"`).FindStringSubmatch(owner.get("/members").body)
 	if row == nil {

@@ -18,17 +18,17 @@ func TestOverviewSaysWhatEndsSoon(t *testing.T) {
 	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "team", "acme.example")
 	owner := c.people["owner"]
-	owner.want(owner.get("/overview"), 200, "It has not verified itself since this node started")
+	owner.want(owner.get("/overview"), 200, "This node has not verified the ledger since its start")
 	if _, err := s.app.IssueToken(t.Context(), c.now(t), organizations.TokenOrder{Name: "nightly build", Scopes: []string{"assurance:decide"}, Days: 3}); err != nil {
 		t.Fatal(err)
 	}
 	if check := audit.SelfCheck(t.Context(), s.app.Ledger, nil); check.Failed() {
 		t.Fatal(check)
 	}
-	for _, part := range []string{"Keys near their limit", "nightly build", "It verified itself"} {
+	for _, part := range []string{"Keys near their limit", "nightly build", "This node verified the ledger"} {
 		owner.want(owner.get("/overview"), 200, part)
 	}
-	owner.want(owner.get("/ledger"), 200, "It verified itself")
+	owner.want(owner.get("/ledger"), 200, "This node verified the ledger")
 }
 
 // TestAnAlteredLedgerSaysSoEverywhere checks that after a read detects an alteration, the page of

@@ -77,7 +77,7 @@ func TestADeveloperReadsThatItIsOnlyTheirs(t *testing.T) {
 	c.decide(t, toolBody("k1", "agent-7", "write", "critical")).decision(t)
 	foreign := c.decide(t, toolBody("k2", "agent-8", "write", "low")).decision(t).Record.DecisionID
 	dev, admin := c.people["developer"], c.people["admin"]
-	const only = "Only yours: the decisions that you or your tokens asked for."
+	const only = "This page shows only decisions that you or your tokens requested."
 	for path, says := range map[string]string{"/overview": "No decision of yours in 30 days.", "/reviews": "Nothing of yours waits for a review.", "/decisions": "No decision of yours yet.",
 		"/decisions?decision=deny": "No decision of yours matches."} {
 		dev.want(dev.get(path), 200, only)

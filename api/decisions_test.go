@@ -67,7 +67,7 @@ func TestArgumentsThatWereNotKeptCanBeCompared(t *testing.T) {
 	c.activate(t, toolPolicy)
 	id := c.decide(t, toolBody("k1", "agent-7", "drop", "low")).decision(t).Record.DecisionID // denied, so the arguments are not stored
 	admin := c.people["admin"]
-	admin.want(admin.get("/decisions/"+id), 200, "Only their hash was kept.")
+	admin.want(admin.get("/decisions/"+id), 200, "Only the hash of the arguments was stored.")
 	for pasted, want := range map[string]string{
 		`{"recursive": true, "path":"/srv/archive/2019"}`: "The same.",
 		`{"path":"/srv/archive"}`:                         "Different.",

@@ -379,7 +379,7 @@ func TestPagesCanBeSearched(t *testing.T) {
 	n := startNode(t, setup{})
 	for query, want := range map[string]string{
 		"?q=FORCE+push&in=rules": `href="/rules/git.push.force-protected"`, "?q=self-hosting": `href="/docs/self-hosting"`,
-		"?q=nothingholdsthisword": "No page holds all of these words", "?q=%3Cscript%3E": "&lt;script&gt;", "": `role="search"`,
+		"?q=nothingholdsthisword": "No page contains all of these words", "?q=%3Cscript%3E": "&lt;script&gt;", "": `role="search"`,
 	} {
 		a := n.send(http.MethodGet, "/search"+query, "", "Accept", "text/html")
 		if a.status != http.StatusOK || !strings.Contains(string(a.body), want) || strings.Contains(string(a.body), "<script>") {

@@ -26,7 +26,7 @@ func TestTryACommandOnTheFirstPage(t *testing.T) {
 		b.want(got, 200, part)
 	}
 	b.want(b.form("/", url.Values{"example": {"rm -rf node_modules"}}), 200, "low risk")
-	b.want(b.form("/", url.Values{"command": {"frobnicate --now"}}), 200, "No rule matched, and it is not proven read-only")
+	b.want(b.form("/", url.Values{"command": {"frobnicate --now"}}), 200, "No rule matched, and the command is not proven read-only")
 	b.want(b.form("/", url.Values{"command": {"git status"}}), 200, "Proven read-only")
 	b.want(b.form("/", url.Values{"command": {" "}}), 400, "No verdict: ")
 	b.want(b.form("/", url.Values{"command": {"echo " + strings.Repeat("x", 2000)}}), 400, "No verdict: ")

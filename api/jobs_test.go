@@ -48,9 +48,9 @@ func TestWalkJobs(t *testing.T) {
 			{"change a policy: author", "developer", "/overview", []string{"Policies", "Change the policy", draft, "Save as a draft"}, "What this draft changes", 4},
 			{"change a policy: the other admin", "admin", "/policies", []string{"evt_", "reason=a higher limit", "Activate"}, "a higher limit", 2},
 			{"which policy was active on a day", "auditor", "/overview", []string{"Policies", "on=" + today, "Show"}, "was active.", 3},
-			{"rotate a leaked token", "owner", "/overview", []string{"API tokens", "Rotate"}, "The new token, shown this once:", 3},
+			{"rotate a leaked token", "owner", "/overview", []string{"API tokens", "Rotate"}, "This is the new token. It is shown only once:", 3},
 			{"evidence for a quarter", "auditor", "/overview", []string{"Decisions", "More filters", "from=" + today, "Filter", "Signed bundle"}, "", 5},
-			{"who did what", "owner", "/overview", []string{"Acme", "Activity"}, "Who changed what", 2},
+			{"who did what", "owner", "/overview", []string{"Acme", "Activity"}, "This page lists who changed", 2},
 			{"is everything well", "auditor", "/overview", nil, "The ledger", 0},
 		} {
 			w.as(c.people[j.role])

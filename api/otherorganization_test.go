@@ -57,7 +57,7 @@ func TestAFormActsForTheOrganizationThatItsPageShows(t *testing.T) {
 	} {
 		fields.Set("org", acme.orgID)
 		got := ada.form(path, fields)
-		ada.want(got, 409, "The page was of Acme, and you act for Beta now.")
+		ada.want(got, 409, "The page belongs to Acme, but you now act for Beta.")
 		ada.want(got, 409, "Nothing was done and nothing recorded.")
 		ada.want(got, 409, "Act for Acme")
 		if fields.Has("reason") {
@@ -66,7 +66,7 @@ func TestAFormActsForTheOrganizationThatItsPageShows(t *testing.T) {
 		fields.Set("org", "")
 		ada.want(ada.form(path, fields), 400, "org must be the organization that the page shows")
 		fields.Set("org", "org_01JD3Z8W5T0000000000000000")
-		ada.want(ada.form(path, fields), 409, "an organization you are no member of")
+		ada.want(ada.form(path, fields), 409, "an organization of which you are not a member")
 	}
 	for _, place := range []string{"/members", "/keys", "/policies", "/webhooks"} {
 		if got := ada.get(place); strings.Contains(got.body, "stranger@") || strings.Contains(got.body, "frozen") || strings.Contains(got.body, "<code>https://siem.example") {
@@ -182,7 +182,7 @@ func TestAnAddressOfAnOrganizationLeadsThere(t *testing.T) {
 	// Another organization is chosen.
 	ada.actFor(beta, "")
 	offer := ada.get(link)
-	ada.want(offer, 200, "This page is of Acme, and you act for Beta now.")
+	ada.want(offer, 200, "This page belongs to Acme, but you now act for Beta.")
 	ada.want(offer, 200, `<input type="hidden" name="next" value="`+link+`">`)
 	if to := ada.actFor(acme.orgID, link); to != link {
 		t.Errorf("the offer leads to %s", to)
@@ -201,7 +201,7 @@ func TestAnAddressOfAnOrganizationLeadsThere(t *testing.T) {
 		t.Errorf("%d to %s, want %s", got.status, got.header.Get("Location"), want)
 	}
 	asked := ada.get(got.header.Get("Location"))
-	ada.want(asked, 200, "Choose for which organization you act.")
+	ada.want(asked, 200, "Choose the organization for which you act.")
 	chosen := ada.form("/account/organization", url.Values{"orgId": {acme.orgID}, "at": {got.header.Get("Location")}})
 	if chosen.header.Get("Location") != "/reviews/"+id {
 		t.Errorf("the choice leads to %s", chosen.header.Get("Location"))
@@ -230,7 +230,7 @@ func TestWalkTwoTabs(t *testing.T) {
 	ada.actFor(beta, "") // in the other tab
 	w.fill("email", "stranger@example.com")
 	w.press("Add")
-	w.see("The page was of Acme, and you act for Beta now.")
+	w.see("The page belongs to Acme, but you now act for Beta.")
 	w.shoot("other-organization")
 	w.press("Act for Acme")
 	w.see("What reviewers see of tool calls")
@@ -239,7 +239,7 @@ func TestWalkTwoTabs(t *testing.T) {
 	}
 	ada.actFor(beta, "")
 	w.open("/reviews?org=" + acme.orgID)
-	w.see("This page is of Acme, and you act for Beta now.")
+	w.see("This page belongs to Acme, but you now act for Beta.")
 	w.fits("/reviews?org=" + acme.orgID)
 	w.press("Act for Acme")
 	w.see("Nothing waits for a review.")
@@ -247,7 +247,7 @@ func TestWalkTwoTabs(t *testing.T) {
 	w.see("Look in Beta")
 	w.shoot("not-there")
 	w.open("/policies/freeze")
-	w.see("This address only takes a form")
+	w.see("This address accepts only a form")
 	w.shoot("only-a-form")
 	s.clock.Add(11 * time.Minute)
 	w.open("/policies")
@@ -268,7 +268,7 @@ func TestWalkTwoTabs(t *testing.T) {
 	ada.signIn("ada@example.com")
 	w.as(ada)
 	w.open("/reviews")
-	w.see("Choose for which organization you act.")
+	w.see("Choose the organization for which you act.")
 	w.shoot("choose")
 	clean(t, s)
 }

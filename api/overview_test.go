@@ -18,7 +18,7 @@ func TestOverviewSaysWhatEndsSoon(t *testing.T) {
 	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "team", "acme.example")
 	owner := c.people["owner"]
-	owner.want(owner.get("/overview"), 200, "This node has not verified the ledger since it started")
+	owner.want(owner.get("/overview"), 200, "This node has not verified the ledger since its start")
 	if _, err := s.app.IssueToken(t.Context(), c.now(t), organizations.TokenOrder{Name: "nightly build", Scopes: []string{"assurance:decide"}, Days: 3}); err != nil {
 		t.Fatal(err)
 	}

@@ -176,7 +176,7 @@ func TestWalkSignInByEmail(t *testing.T) {
 	w.open("/account")
 	w.fill("email", "ada@example.com")
 	w.press("Send the link")
-	w.see("on its way")
+	w.see("sign-in link was sent")
 	messages := s.outbox.Messages()
 	i := slices.IndexFunc(messages, func(l mail.Message) bool { return l.To == "ada@example.com" })
 	if i < 0 {
@@ -232,7 +232,7 @@ func TestWalkRotateAKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.do(chromedp.DoubleClick(`//main//button[contains(., "Rotate")]`, chromedp.BySearch))
-	w.see("The new token, shown this once:")
+	w.see("This is the new token. It is shown only once:")
 	if after, err := s.app.Tokens(t.Context(), c.now(t)); err != nil || len(after) != len(before)+1 {
 		t.Errorf("%d tokens, want %d, %v", len(after), len(before)+1, err)
 	}

@@ -32,8 +32,8 @@ func TestAPolicyIsMadeOnThePages(t *testing.T) {
 			t.Errorf("the form does not write %s", part)
 		}
 	}
-	dev.want(written, 200, "Not a policy yet: policy: unknown field")
-	dev.want(dev.form("/policies/new", url.Values{"do": {"draft"}, "policy": {custom}}), 400, "Not a policy yet: policy: unknown field")
+	dev.want(written, 200, "This is not a valid policy yet: policy: unknown field")
+	dev.want(dev.form("/policies/new", url.Values{"do": {"draft"}, "policy": {custom}}), 400, "This is not a valid policy yet: policy: unknown field")
 	got := dev.form("/policies/new", url.Values{"do": {"draft"}, "policy": {`{"policyId":"default","maxUsdPerTransaction":0.1,"allowedHosts":["api.weather.example"]}`}})
 	draft := got.header.Get("Location")
 	if got.status != 303 || !strings.HasPrefix(draft, "/policies/drafts/evt_") {
@@ -228,7 +228,7 @@ func TestTheFormLosesNothing(t *testing.T) {
 			e := opened()
 			e.fields.Set("policy", broken)
 			e.press("check", 200)
-			e.want(e.page, 200, "Not a policy yet")
+			e.want(e.page, 200, "This is not a valid policy yet")
 			e.field("allowedHosts", "a.example\nb.example")
 			e.fields.Set("f_maxUsdPerTransaction", "61")
 			for _, do := range []string{"check", "draft"} {

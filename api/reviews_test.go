@@ -217,7 +217,7 @@ func TestSimilarBeforeIsBefore(t *testing.T) {
 	}
 	last := c.asks(t, "k9", "agent-7")
 	admin := c.people["admin"]
-	admin.want(admin.get("/reviews/"+first), 200, "None about the same tool in the 90 days before.")
+	admin.want(admin.get("/reviews/"+first), 200, "There was no decision about the same tool in the 90 days before.")
 	if n := strings.Count(admin.get("/reviews/"+last).body, ` <a href="/decisions/asd_`); n != 5 {
 		t.Errorf("%d before", n)
 	}
@@ -233,14 +233,14 @@ func TestOnlyAnApprovalIsGood(t *testing.T) {
 	admin.form("/reviews/"+approved, url.Values{"verdict": {"approved"}, "reason": {"yes"}})
 	admin.form("/reviews/"+rejected, url.Values{"verdict": {"rejected"}, "reason": {"no"}})
 	for _, place := range []string{"/reviews/", "/decisions/"} {
-		if text := admin.get(place + rejected).body; strings.Contains(text, "good until") {
+		if text := admin.get(place + rejected).body; strings.Contains(text, "valid until") {
 			t.Errorf("a rejection is good for a time on %s", place)
 		}
-		admin.want(admin.get(place+approved), 200, ", good until <time")
+		admin.want(admin.get(place+approved), 200, ", valid until <time")
 	}
 	s.clock.Add(16 * time.Minute)
 	for _, place := range []string{"/reviews/", "/decisions/"} {
-		admin.want(admin.get(place+approved), 200, "was good until <time")
+		admin.want(admin.get(place+approved), 200, "was valid until <time")
 		admin.want(admin.get(place+approved), 200, `<span class="badge expired">expired</span>`)
 		admin.want(admin.get(place+approved), 200, " UTC</time>")
 	}
@@ -264,7 +264,7 @@ func TestBoxesThatAreAllEmptyGiveNoRights(t *testing.T) {
 	if n := strings.Count(owner.get("/keys").body, `<td data-label="Token">`); n != before {
 		t.Errorf("%d tokens, want %d", n, before)
 	}
-	owner.want(owner.follow(owner.form("/keys", url.Values{"name": {"x"}, "scope": {"assurance:read"}})), 200, "shown this once")
+	owner.want(owner.follow(owner.form("/keys", url.Values{"name": {"x"}, "scope": {"assurance:read"}})), 200, "shown only once")
 	owner.want(owner.form("/members", url.Values{"email": {"Auditor@acme.example"}, "role": {"admin"}}), 409, "email belongs to a member already, with the role auditor: change the role")
 	row := regexp.MustCompile(`name="memberId" value="(cus_[0-9A-Z]+)"><input type="hidden" name="email" value="auditor@acme.example"`).FindStringSubmatch(owner.get("/members").body)
 	if row == nil {

@@ -263,7 +263,7 @@ var linkPattern = regexp.MustCompile(`token=([A-Za-z0-9_-]{43})`)
 // link requests a sign-in link and returns the secret from the e-mail.
 func (b *browser) link(email, next string) string {
 	b.t.Helper()
-	b.want(b.post("/api/auth/sign-in", `{"email":"`+email+`","next":"`+next+`"}`), http.StatusAccepted, "on its way")
+	b.want(b.post("/api/auth/sign-in", `{"email":"`+email+`","next":"`+next+`"}`), http.StatusAccepted, "sign-in link was sent")
 	for _, message := range b.site.outbox.Messages() {
 		if token := linkPattern.FindStringSubmatch(message.Text); message.To == email && token != nil {
 			return token[1]
@@ -634,7 +634,7 @@ func TestOutboxAnswersToThisMachineOnly(t *testing.T) {
 	if got := b.get("/outbox"); got.status != 200 || strings.Contains(got.body, token) {
 		t.Errorf("a program on this machine reads the e-mails: %v", got)
 	}
-	b.want(b.form("/outbox", url.Values{"code": {"WRONG"}}), 403, "This is not the code")
+	b.want(b.form("/outbox", url.Values{"code": {"WRONG"}}), 403, "This code is wrong")
 	b.want(b.form("/outbox", url.Values{"code": {" " + strings.ToLower(s.outbox.Code())}}), 200, token)
 	for _, header := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "Via", "X-Real-IP"} {
 		b.want(b.do(http.MethodGet, "/outbox", "", "", header, "127.0.0.1"), 404, "not found")
@@ -755,13 +755,13 @@ func TestSignInIsSlowedDown(t *testing.T) {
 		return b.post("/api/auth/sign-in", `{"email":"`+email+`"}`, "X-Forwarded-For", from)
 	}
 	for n := range 10 {
-		b.want(ask(fmt.Sprintf("a%d@example.com", n), "192.0.2.1"), 202, "on its way")
+		b.want(ask(fmt.Sprintf("a%d@example.com", n), "192.0.2.1"), 202, "sign-in link was sent")
 	}
 	b.want(ask("b@example.com", "192.0.2.1"), 429, `"error":"too many links were mailed: open the link in the last e-mail or try again later"`)
 	for n := range 3 {
-		b.want(ask("Ada@example.com", fmt.Sprintf("198.51.100.%d", n)), 202, "on its way")
+		b.want(ask("Ada@example.com", fmt.Sprintf("198.51.100.%d", n)), 202, "sign-in link was sent")
 	}
 	b.want(ask("ada+tag@example.com", "198.51.100.99"), 429, "too many")
 	s.clock.Add(5 * time.Minute)
-	b.want(ask("ada@example.com", "192.0.2.1"), 202, "on its way")
+	b.want(ask("ada@example.com", "192.0.2.1"), 202, "sign-in link was sent")
 }

@@ -38,7 +38,7 @@ func TestWhatAnAgentSpentLastWeek(t *testing.T) {
 		}
 	}
 	agent := regexp.MustCompile(`/agents/sub_[0-9A-Z]+`).FindString(page.body)
-	for _, part := range []string{"Calls itself <span class=\"said\"", ">unverified<", "Newest decisions"} {
+	for _, part := range []string{"The agent calls itself <span class=\"said\"", ">unverified<", "Newest decisions"} {
 		owner.want(owner.get(agent), 200, part)
 	}
 	if title := regexp.MustCompile(`(?s)<h1>.*?</h1>|<title>.*?</title>`).FindAllString(owner.get(agent).body, -1); strings.Contains(strings.Join(title, ""), "agent-") {
@@ -60,7 +60,7 @@ func TestWhatAnAgentSpentLastWeek(t *testing.T) {
 		t.Fatal(err)
 	}
 	page = owner.get(agent)
-	for _, part := range []string{"Its name was erased.", `<td class="amount" data-label="Spent">0.2515</td>`} {
+	for _, part := range []string{"The agent's name was erased.", `<td class="amount" data-label="Spent">0.2515</td>`} {
 		owner.want(page, 200, part)
 	}
 	if strings.Contains(page.body, `href="/decisions?`) {

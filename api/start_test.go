@@ -75,7 +75,7 @@ func TestAnOrganizationBeginsWithASubscription(t *testing.T) {
 	b := s.browser(t)
 	b.signIn("ada@example.com")
 	page := b.get("/start")
-	b.want(page, 200, "An organization begins with the Team or the Business plan.")
+	b.want(page, 200, "To create an organization, buy the Team or Business plan.")
 	if strings.Contains(page.body, `action="/start"`) {
 		t.Error("the page has the form")
 	}

@@ -25,7 +25,7 @@ func TestVerifyPageWithoutScripts(t *testing.T) {
 	c := newCrew(t, s, "team", "acme.example")
 	record := c.decide(t, decisionBody("k1", weather)).body
 	b := s.browser(t)
-	b.want(b.get("/verify"), 200, "can be checked without trusting this service")
+	b.want(b.get("/verify"), 200, "check it without trusting this service")
 	b.want(b.form("/verify", url.Values{"record": {record}}), 200, "<strong>Valid.</strong>")
 	b.want(b.form("/verify", url.Values{"record": {record + "\n" + record + "\n"}}), 200, "<strong>Valid.</strong>")
 	b.want(b.form("/verify", url.Values{"record": {strings.Replace(record, `"allow"`, `"deny"`, 1)}}), 200, "<strong>Not valid.</strong>")

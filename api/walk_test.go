@@ -76,7 +76,7 @@ func TestWalkPolicies(t *testing.T) {
 	w.press("Start from strict")
 	w.see("1 of 1 would change.")
 	w.do(chromedp.SendKeys("#policy", " ,", chromedp.ByQuery)) // the check runs while the person types
-	w.see("Not a policy yet")
+	w.see("This is not a valid policy yet")
 	w.open("/policies/new?template=strict")
 	w.shoot("policy-editor")
 	w.do(chromedp.SendKeys(`[name="f_blockedHosts"]`, "evil.example", chromedp.ByQuery),
@@ -160,7 +160,7 @@ func TestWalkPolicyFormFollowsTheText(t *testing.T) {
 		t.Errorf("the form says %q", shown)
 	}
 	write(`{"policyId":"default" "allowedHosts":["b.example"]}`)
-	w.see("Not a policy yet")
+	w.see("This is not a valid policy yet")
 	if shown := hosts(); shown != "a.example" {
 		t.Errorf("of a text that is no JSON the form says %q", shown)
 	}

@@ -28,7 +28,7 @@ func TestWebhookPages(t *testing.T) {
 	owner.want(owner.form("/webhooks", url.Values{"url": {r.URL + "/in"}}), 400, "tick at least one topic for the webhook")
 	owner.want(owner.get("/webhooks"), 200, "No webhook yet.")
 	made := owner.follow(owner.form("/webhooks", url.Values{"url": {r.URL + "/in?key=theirs-alone"}, "name": {"siem"}, "topic": {"decisions"}}))
-	owner.want(made, 200, "It is shown only now")
+	owner.want(made, 200, "It is shown only once")
 	secret := secretPattern.FindString(html.UnescapeString(made.body))
 	list := owner.get("/webhooks")
 	place := regexp.MustCompile(`/webhooks/whk_[0-9A-Z]+`).FindString(list.body)

@@ -11,6 +11,7 @@ import (
 	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/api/site"
 	"github.com/countersign/countersign/policy"
+	"github.com/countersign/countersign/policy/canon"
 )
 
 // ContentList is one page of the list of content pages.
@@ -75,7 +76,7 @@ func (s *Discovery) contentList(from *site.Site, query url.Values) (ContentList,
 	start := min((list.Page-1)*list.Limit, len(pages))
 	for _, p := range pages[start:min(start+list.Limit, len(pages))] {
 		list.Pages = append(list.Pages, contentPage{Path: p.Path, URL: s.Pages.base() + p.Path, MarkdownURL: s.Pages.base() + p.MarkdownPath(),
-			Title: p.Title, Description: p.Description, Type: p.Type, UpdatedAt: p.Updated.Format("2006-01-02T15:04:05.000Z")})
+			Title: p.Title, Description: p.Description, Type: p.Type, UpdatedAt: canon.Stamp(p.Updated)})
 	}
 	return list, nil
 }

@@ -122,6 +122,6 @@ func (s *Manifests) manifest(configured bool) Manifest {
 }
 
 func (m *Manifest) add(o Offered) {
-	o.Updated = site.LastChange().Format("2006-01-02T15:04:05.000Z")
+	o.Updated = canon.Stamp(site.LastChange())
 	m.Resources, m.Items = append(m.Resources, o.Resource.URL), append(m.Items, o)
 }

@@ -158,7 +158,7 @@ func TestLlmsHasItsForm(t *testing.T) {
 			t.Errorf("a section holds %q", line)
 		}
 	}
-	for _, needed := range []string{"Gate before you act", "Any answer but 200 means stop and ask", "never sign a new payment", "first $1 of calls is free", "$1 at once", ".md)"} {
+	for _, needed := range []string{"Before you act, send the command to the gate", "After any answer but 200, stop and ask", "never sign a new payment", "first $1 of calls is free", "$1 at once", ".md)"} {
 		if !strings.Contains(text, needed) {
 			t.Errorf("llms.txt does not say %q", needed)
 		}

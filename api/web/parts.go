@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/api/words"
+	"github.com/countersign/countersign/policy/canon"
 )
 
 // functions returns the functions that templates call.
@@ -66,7 +67,7 @@ func stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return t.UTC().Format("2006-01-02T15:04:05.000Z")
+	return canon.Stamp(t)
 }
 
 func full(t time.Time) string {

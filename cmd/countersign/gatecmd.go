@@ -8,7 +8,7 @@ import (
 // gateCmd has the commands of the gate and the guard. They need no network, database or key.
 type gateCmd struct {
 	gate.Commands
-	Log gateLogCmd `cmd:"" help:"Show what the guard decided on this machine, or push it to the team's ledger."`
+	Log gateLogCmd `cmd:"" help:"Show the log of the guard's verdicts on this machine, or send it to the team's ledger."`
 }
 
 // gateLogCmd shows the guard's log or sends it to a ledger.

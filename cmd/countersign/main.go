@@ -65,16 +65,16 @@ import (
 type cli struct {
 	global
 
-	Serve        serve.Command       `cmd:"" help:"Start the service, and without DATABASE_URL its own PostgreSQL."`
-	Demo         serve.Demo          `cmd:"" help:"Run the main job from end to end in a temporary folder, explained step by step."`
-	Gate         gateCmd             `cmd:"" help:"Print the verdict on a command, without a network. Or run as the hook of a coding agent and check each of its commands."`
-	Rules        gate.Rules          `cmd:"" help:"List or show the rules behind the verdicts."`
+	Serve        serve.Command       `cmd:"" help:"Start the service and, without DATABASE_URL, a private PostgreSQL."`
+	Demo         serve.Demo          `cmd:"" help:"Demonstrate the main functions in a temporary folder, and explain each step."`
+	Gate         gateCmd             `cmd:"" help:"Print the verdict on a command, offline. Or, as the hook of a coding agent, check each of its commands."`
+	Rules        gate.Rules          `cmd:"" help:"List or show the rules of the gate."`
 	Verify       proof.Verify        `cmd:"" help:"Verify a signed record, one or two exports, or, without a file, the ledger. Exit code 1: something does not verify."`
 	Key          manage.Key          `cmd:"" help:"Issue and revoke API keys."`
 	Org          manage.Org          `cmd:"" help:"Manage organizations, their members and tokens."`
 	Policy       manage.Policy       `cmd:"" help:"Manage the policy of an organization: check, draft, activate, preview, explain."`
 	Webhooks     manage.Webhooks     `cmd:"" help:"Manage the webhooks that receive an organization's decisions."`
-	Check        proof.Check         `cmd:"" help:"Check just before execution that a call is the one that was decided about. Exit code 1: do not make the call."`
+	Check        proof.Check         `cmd:"" help:"Check just before execution that a call matches its decision. Exit code 1: do not make the call."`
 	Export       proof.Export        `cmd:"" help:"Export the signed history of an organization, with proofs and a verifier."`
 	Dispute      proof.Dispute       `cmd:"" help:"Write all events about one purchase to one file, with proofs, a verifier and a readable page."`
 	Evidence     proof.Evidence      `cmd:"" help:"Collect the evidence for an audit under a framework such as SOC 2."`

@@ -55,7 +55,7 @@ description: Every command of countersign, with its arguments and flags.
 updated: 2026-11-26
 ---
 
-Results go to standard output, everything else to standard error. Exit code 0: done. 1: the answer is no (a record was changed, an action needs approval). 2: it could not be done.
+Results go to standard output, all other messages to standard error. Exit code 0: success. 1: the result is negative (a record was changed, an action needs approval). 2: the command failed.
 
 Every command has ` + "`--json`" + ` (results as JSON), ` + "`--quiet` (only the result, no advice), `--color` (auto, always or never), `--help` and `--help-all`" + `. Commands that open a ledger also take its [settings](/docs/settings) as flags, and ` + "`--no-fetch`" + `, which never downloads a PostgreSQL.
 `)
@@ -130,9 +130,9 @@ description: Every setting of the service, with its environment name, flag, defa
 updated: 2026-11-26
 ---
 
-A setting is a flag or an environment variable; the flag counts if both are given. ` + "`countersign config`" + ` prints the value of each one (secrets masked) and where it comes from. A secret is better kept in a file: ` + "`NAME_FILE`" + ` names a file whose text is the value. A setting that cannot be used ends the start with a message that names it, before anything is written.
+A setting is a flag or an environment variable; if both are given, the flag counts. ` + "`countersign config`" + ` prints the value of each setting (secrets masked) and its source. Prefer a file for a secret: ` + "`NAME_FILE`" + ` names a file that contains the value. If a setting is invalid, the program stops with a message that names the setting, before it writes anything.
 
-With none of them ` + "`countersign serve`" + ` runs on a PostgreSQL of its own with development keys, for this machine only. [Self-hosting](/docs/self-hosting) says which of them an installation that lasts needs.
+Without any settings ` + "`countersign serve`" + ` runs with a private PostgreSQL and development keys, for this machine only. [Self-hosting](/docs/self-hosting) lists the settings that a permanent installation needs.
 `)
 	seen := map[string]bool{}
 	var secrets []string

@@ -314,6 +314,18 @@ func TestTheVerifiersAgree(t *testing.T) {
 	}
 }
 
+// The generator found that Go took null for the id of the export, and Python did not.
+func TestAnExportIDIsAString(t *testing.T) {
+	files := draw()
+	var envelope struct{ Record map[string]any }
+	if err := json.Unmarshal(files["manifest.json"], &envelope); err != nil {
+		t.Fatal(err)
+	}
+	envelope.Record["exportId"] = nil
+	signRecord(files, envelope.Record)
+	bothSay(t, map[string]altered{"null": {files: files, reason: "manifest.json: record"}})
+}
+
 // corpus makes the archive of the published corpus, not compressed. First are the attacks of the
 // tests of this package, each with its name, then bundles of the generator.
 func corpus(t *testing.T) []byte {

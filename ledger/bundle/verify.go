@@ -349,6 +349,9 @@ func integrityOf(text jsontext.Value) (i seal.Integrity) {
 
 // manifestKinds checks the JSON types of the members that the verifier needs.
 func manifestKinds(record map[string]jsontext.Value) bool {
+	if id := record["exportId"]; len(id) > 0 && id[0] != '"' { // it may be left out
+		return false
+	}
 	for name, kind := range map[string]byte{"schema": '"', "origin": '"', "tenant": '"', "firstSequence": '0', "count": '0', "prevBeforeFirst": '"',
 		"lastHash": '"', "checkpointSize": '0', "priorDecisions": '{', "filters": '{', "withheld": '0', "files": '{', "partition": '0'} {
 		value := record[name]

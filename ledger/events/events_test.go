@@ -79,6 +79,7 @@ var inTheClear = map[string]string{
 	"entitlement.granted reason":        "why an operator did it",
 	"entitlement.revoked reason":        "why an operator did it",
 	"key.revoked reason":                "why it was done",
+	"member.removed reason":             "why it was done",
 	"organization.updated reason":       "why it was done",
 	"organization_token.revoked reason": "why it was done",
 	"payment.refused reason":            "a code of the facilitator, or why an operator did it",

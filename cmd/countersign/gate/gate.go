@@ -38,9 +38,9 @@ type Commands struct {
 	Verdict Verdict `cmd:"" default:"withargs" help:"Print the verdict on a command (the default). Exit code 1: the command needs approval."`
 	Explain Explain `cmd:"" help:"Explain what raised or lowered the verdict on a command, rule by rule. Exit code 1: the command needs approval."`
 	Hook    Hook    `cmd:"" help:"Guard a coding agent: read its pre-tool event and answer in its format. Any failure blocks the tool call."`
-	Allow   Allow   `cmd:"" help:"Add an exception to the guard for a rule or for one exact action. Asks on the terminal. Without arguments it offers the last blocked action."`
-	Trust   Trust   `cmd:"" help:"Show what a project's .countersign.json requests and trust it to relax the guard. Asks on the terminal."`
-	Stats   Stats   `cmd:"" help:"Count what the guard decided."`
+	Allow   Allow   `cmd:"" help:"Add an exception to the guard for a rule or for one exact action. Asks for consent on the terminal. Without arguments, offers the last blocked action."`
+	Trust   Trust   `cmd:"" help:"Show what a project's .countersign.json requests and trust it to relax the guard. Asks for consent on the terminal."`
+	Stats   Stats   `cmd:"" help:"Count the guard's verdicts."`
 }
 
 // Args rewrites a command line of the gate, so that a user can write the command to judge without

@@ -15,7 +15,7 @@ import (
 
 // LogShow prints the guard's log.
 type LogShow struct {
-	Blocked bool `help:"Show only the calls that were asked about or denied."`
+	Blocked bool `help:"Show only the calls that were denied, or for which the agent had to ask."`
 	Last    int  `help:"Show this many of the newest lines; 0: all." default:"50" placeholder:"N"`
 }
 

@@ -160,7 +160,7 @@ func (c *memberAddCmd) Run(ctx context.Context, o *screen.Output) error {
 
 type memberRemoveCmd struct {
 	Member string `arg:"" help:"Id of the member."`
-	Reason string `help:"Why, for the ledger." placeholder:"TEXT"`
+	Reason string `help:"The reason, recorded in the ledger." placeholder:"TEXT"`
 	ofOrganization
 }
 

@@ -26,7 +26,7 @@ type Policy struct {
 	Diff     policyDiffCmd     `cmd:"" help:"Compare a policy with the active one, or with another file. Exit code 1: they differ."`
 	Schema   policySchemaCmd   `cmd:"" help:"Print the JSON Schema of a policy."`
 	Show     policyShowCmd     `cmd:"" help:"Show the active policy, the drafts and the history."`
-	Preview  policyPreviewCmd  `cmd:"" help:"List the decisions of the last 30 days that a policy would change. Exit code 1: there are some."`
+	Preview  policyPreviewCmd  `cmd:"" help:"List the decisions of the last 30 days that a policy would change. Exit code 1: at least one would change."`
 	Freeze   policyFreezeCmd   `cmd:"" help:"Emergency stop: from now on allow no host and no MCP server."`
 	Explain  policyExplainCmd  `cmd:"" help:"Show how a decision was made: each rule and the values that it compared."`
 }

@@ -25,7 +25,7 @@ import (
 
 // policyInitCmd writes a starter policy.
 type policyInitCmd struct {
-	For     string `required:"" enum:"x402,mcp,strict" placeholder:"x402|mcp|strict" help:"x402: small purchases from named hosts; mcp: named servers, with a person's approval for risky calls; strict: only what is named."`
+	For     string `required:"" enum:"x402,mcp,strict" placeholder:"x402|mcp|strict" help:"x402: small purchases from named hosts; mcp: named servers, with a person's approval for risky calls; strict: only named hosts and servers."`
 	Out     string `help:"File to write, which must not exist. Default: standard output." placeholder:"FILE"`
 	BaseURL string `help:"URL of the service whose schema the file names, for completion in editors." env:"BASE_URL" name:"base-url" default:"http://127.0.0.1:8080" placeholder:"URL"`
 }

@@ -83,7 +83,7 @@ func (c *archiveBackCmd) Run(ctx context.Context, o *screen.Output) error {
 }
 
 type archiveCheckCmd struct {
-	Objects []string `arg:"" help:"Files."`
+	Objects []string `arg:"" help:"Archive objects (files) to verify."`
 	setting.TrustedKeys
 }
 

@@ -34,7 +34,7 @@ import (
 type Doctor struct {
 	setting.Ledger
 	Health string `help:"Only request /readyz of a running service, for container health checks." placeholder:"URL"`
-	Hook   bool   `help:"Only check the guards of coding agents: start each hook as its agent would and check that it blocks a canary."`
+	Hook   bool   `help:"Only check the guards of coding agents: start each hook as its agent would, and check that it blocks a test command."`
 	Agent  string `help:"With --hook: only this agent (claude, codex, cursor, gemini, opencode, qwen, copilot)." enum:",claude,codex,cursor,gemini,opencode,qwen,copilot" default:""`
 
 	HookCommand []string `arg:"" optional:"" name:"hook-command" help:"With --hook, after --: a hook's command to check instead of those in the settings. Without --hook, the word payments: check only payments."`

@@ -28,7 +28,7 @@ type packed struct {
 	setting.Ledger
 	Org        string `help:"Organization, or the word service for the operator's own tenant. Default: the one set by org use, or the only one." env:"COUNTERSIGN_ORG" placeholder:"ORG"`
 	Out        string `help:"File to write (.tar.gz), or - for standard output." required:"" placeholder:"FILE"`
-	NoPersonal bool   `help:"Leave personal members out." name:"no-personal"`
+	NoPersonal bool   `help:"Leave out personal data." name:"no-personal"`
 	FullSpeed  bool   `help:"Do not slow down while the service appends events." name:"full-speed"`
 }
 

@@ -21,7 +21,7 @@ import (
 
 // Evidence has the commands that collect evidence for an audit.
 type Evidence struct {
-	Pack Pack `cmd:"" help:"Write the export of a period with statements about its agents, figures of oversight, history of policies and of access, a verification report and a cover page, as one signed file."`
+	Pack Pack `cmd:"" help:"Write the export of a period with statements about its agents, figures about reviews, the histories of policies and of access, a verification report and a cover page, as one signed file."`
 }
 
 // Pack writes an export with the files of an evidence pack, all listed in the signed manifest.

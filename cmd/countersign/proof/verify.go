@@ -17,13 +17,13 @@ import (
 type Verify struct {
 	Files []string `arg:"" optional:"" name:"file" help:"A signed record, an answer with a receipt in it, or an export (folder or .tar.gz); - for standard input. Two exports: also verify that the second begins where the first ends. Default: verify the whole ledger."`
 	setting.TrustedKeys
-	Pin  string `help:"File with the newest checkpoint you have seen of this ledger, and the last event of each tenant whose export you verified (countersign pin makes it). An export or a ledger that does not continue it is refused; otherwise the file is updated." placeholder:"FILE"`
-	With string `help:"Folder with signed answers that you have kept. Each one that the filters of the export cover must be in it with the same recordHash: a decision that is missing is named, with exit code 1." placeholder:"FOLDER"`
+	Pin  string `help:"File with the newest checkpoint you have seen of this ledger, and the last event of each tenant whose export you verified (countersign pin creates it). An export or a ledger that does not continue it is refused; otherwise the file is updated." placeholder:"FILE"`
+	With string `help:"Folder with signed answers that you have kept. Each answer that matches the filters of the export must be in the export with the same recordHash. Exit code 1: a decision is missing." placeholder:"FOLDER"`
 
 	Sample int    `help:"For an export: select this number of its decisions by --nonce, namely those with the smallest SHA-256 of the nonce, a line feed and the sequence number." placeholder:"N"`
 	Nonce  string `help:"For --sample: a text that you chose after the export was made, such as numbers of thrown dice." placeholder:"TEXT"`
 
-	Views bool `help:"For an export: also create its views again from its events and compare them. Exit code 1: one differs."`
+	Views bool `help:"For an export: also create its views again from its events and compare them. Exit code 1: a view differs."`
 
 	FullSpeed  bool `help:"Do not slow down while the service appends events." name:"full-speed"`
 	Workers    int  `help:"Number of ranges of a database that are checked at the same time. Default: one per core." placeholder:"N"`

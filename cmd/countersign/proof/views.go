@@ -21,7 +21,7 @@ import (
 type Views struct {
 	Export string   `arg:"" help:"The export (folder or .tar.gz)."`
 	Out    string   `help:"Folder to write, which must be empty or not exist." default:"views" placeholder:"FOLDER"`
-	Form   []string `help:"Forms to write: ${viewForms}. Default: those that the export contains, and dsse. Those of proofs (tlog-proof, cose) write a file for each event and need --keys." placeholder:"FORM"`
+	Form   []string `help:"Forms to write: ${viewForms}. Default: the forms in the export, and dsse. The forms of proofs (tlog-proof, cose) write a file for each event and need --keys." placeholder:"FORM"`
 	setting.TrustedKeys
 }
 

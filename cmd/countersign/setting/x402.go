@@ -25,7 +25,7 @@ type X402 struct {
 	X402Bearer     string `help:"Bearer token for the facilitator." env:"X402_FACILITATOR_BEARER" name:"x402-facilitator-bearer" secret:"" placeholder:"TOKEN" rare:""`
 	X402KeyID      string `help:"Id of an API key of the Coinbase Developer Platform, if that is the facilitator. Each request then gets its own token." env:"X402_FACILITATOR_KEY_ID" name:"x402-facilitator-key-id" placeholder:"ID" rare:""`
 	X402KeySecret  string `help:"Secret of the API key in X402_FACILITATOR_KEY_ID." env:"X402_FACILITATOR_SECRET" name:"x402-facilitator-secret" secret:"" placeholder:"SECRET" rare:""`
-	X402Minimal    bool   `help:"Send the facilitator only the members that every facilitator knows." env:"X402_FACILITATOR_MINIMAL" name:"x402-facilitator-minimal" rare:""`
+	X402Minimal    bool   `help:"Send the facilitator only the members that every facilitator supports." env:"X402_FACILITATOR_MINIMAL" name:"x402-facilitator-minimal" rare:""`
 	X402RPC        string `help:"JSON-RPC node of the network, which proves the result of a payment if the facilitator does not answer. Recommended." env:"X402_RPC_URL" name:"x402-rpc-url" secret:"" placeholder:"URL" rare:""`
 	X402Confirm    int    `help:"Confirmations that a transfer needs, including its own block." env:"X402_CONFIRMATIONS" name:"x402-confirmations" default:"1" rare:""`
 	X402Remote     bool   `help:"Allow X402_MODE=dev although other machines can reach the service and get paid answers for free." name:"x402-dev-allow-remote" rare:""`

@@ -242,7 +242,7 @@ func TestWalkTwoTabs(t *testing.T) {
 	w.see("This page belongs to Acme, but you now act for Beta.")
 	w.fits("/reviews?org=" + acme.orgID)
 	w.press("Act for Acme")
-	w.see("Nothing waits for a review.")
+	w.see("No decision waits for a review.")
 	w.open("/reviews/asd_x")
 	w.see("Look in Beta")
 	w.shoot("not-there")

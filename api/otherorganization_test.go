@@ -45,7 +45,7 @@ func TestAFormActsForTheOrganizationThatItsPageShows(t *testing.T) {
 	ada.actFor(beta, "") // in another tab
 	for path, fields := range map[string]url.Values{
 		"/members":           {"email": {"stranger@example.com"}, "role": {"admin"}},
-		"/members/remove":    {"memberId": {"cus_x"}, "reason": {"left"}},
+		"/members/remove":    {"memberId": {"cus_x"}, "reason": {"no longer needed"}},
 		"/members/arguments": {"arguments": {"off"}},
 		"/keys":              {"name": {"x"}, "scope": {"assurance:read"}},
 		"/keys/revoke":       {"tokenId": {"x"}, "reason": {"no longer needed"}},

@@ -78,7 +78,7 @@ func TestADeveloperReadsThatItIsOnlyTheirs(t *testing.T) {
 	foreign := c.decide(t, toolBody("k2", "agent-8", "write", "low")).decision(t).Record.DecisionID
 	dev, admin := c.people["developer"], c.people["admin"]
 	const only = "This page shows only decisions that you or your tokens requested."
-	for path, says := range map[string]string{"/overview": "No decision of yours in 30 days.", "/reviews": "Nothing of yours waits for a review.", "/decisions": "No decision of yours yet.",
+	for path, says := range map[string]string{"/overview": "No decision of yours in 30 days.", "/reviews": "No decision of yours waits for a review.", "/decisions": "No decision of yours yet.",
 		"/decisions?decision=deny": "No decision of yours matches."} {
 		dev.want(dev.get(path), 200, only)
 		dev.want(dev.get(path), 200, says)

@@ -78,7 +78,7 @@ func TestWalkLive(t *testing.T) {
 	failures := w.failures()
 	w.as(c.people["admin"])
 	w.open("/reviews")
-	w.see("Nothing waits for a review.")
+	w.see("No decision waits for a review.")
 	c.asks(t, "k1", "agent-7")
 	w.see("The pending reviews have changed.")
 	w.do(chromedp.WaitVisible(`//nav[@class="places"]//a[@href="/reviews"]/span[@class="number" and text()="1"]`, chromedp.BySearch))

@@ -512,7 +512,7 @@ func TestReviewPage(t *testing.T) {
 	page := admin.get("/reviews/" + id)
 	admin.want(page, 200, "https://api.weather.example/v1/forecast?city=Oslo")
 	admin.want(page, 200, "x402.network.missing")
-	dev.want(dev.get("/reviews"), 200, "Nothing of yours waits for a review.")
+	dev.want(dev.get("/reviews"), 200, "No decision of yours waits for a review.")
 	dev.want(dev.get("/reviews/"+id), 404, "not found")
 	auditor := c.people["auditor"]
 	auditor.want(auditor.get("/reviews/"+id), 200, "An owner or admin resolves it.")
@@ -529,7 +529,7 @@ func TestReviewPage(t *testing.T) {
 	if strings.Contains(done.body, `name="verdict"`) || strings.Contains(done.body, "<b>checked") {
 		t.Error("a resolved decision can be resolved again, or markup came through")
 	}
-	admin.want(admin.get("/reviews"), 200, "Nothing waits for a review.")
+	admin.want(admin.get("/reviews"), 200, "No decision waits for a review.")
 	owner := c.people["owner"]
 	owner.want(owner.form("/reviews/"+id, url.Values{"verdict": {"rejected"}, "reason": {"no"}}), 409, "already resolved")
 	other := newCrew(t, s, "business", "other.example")

@@ -45,7 +45,7 @@ func TestAFormActsForTheOrganizationThatItsPageShows(t *testing.T) {
 	ada.actFor(beta, "") // in another tab
 	for path, fields := range map[string]url.Values{
 		"/members":           {"email": {"stranger@example.com"}, "role": {"admin"}},
-		"/members/remove":    {"memberId": {"cus_x"}, "reason": {"left"}},
+		"/members/remove":    {"memberId": {"cus_x"}, "reason": {"no longer needed"}},
 		"/members/arguments": {"arguments": {"off"}},
 		"/keys":              {"name": {"x"}, "scope": {"assurance:read"}},
 		"/keys/revoke":       {"tokenId": {"x"}, "reason": {"no longer needed"}},
@@ -242,7 +242,7 @@ func TestWalkTwoTabs(t *testing.T) {
 	w.see("This page belongs to Acme, but you now act for Beta.")
 	w.fits("/reviews?org=" + acme.orgID)
 	w.press("Act for Acme")
-	w.see("Nothing waits for a review.")
+	w.see("No decision waits for a review.")
 	w.open("/reviews/asd_x")
 	w.see("Look in Beta")
 	w.shoot("not-there")

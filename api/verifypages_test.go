@@ -97,7 +97,7 @@ func TestVerifyPageWithoutTheVerifier(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
-	says := "use a released program, or run <code>make wasm</code>"
+	says := "Use a released program, or run <code>make wasm</code>"
 	if web.HasVerifier() {
 		says = `data-verifier="/verify.wasm.gz"`
 	}

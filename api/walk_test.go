@@ -51,7 +51,7 @@ func TestWalkReviews(t *testing.T) {
 	w.see("You approved it:")
 	w.fill("reason", "not twice")
 	w.press("Reject")
-	w.see("Nothing waits for a review.")
+	w.see("No decision waits for a review.")
 	w.open("/decisions")
 	w.shoot("decisions")
 	w.press("Violations")

@@ -61,8 +61,8 @@ func TestWebhookPages(t *testing.T) {
 	if secretPattern.MatchString(html.UnescapeString(owner.get(place).body)) {
 		t.Error("a secret is shown a second time")
 	}
-	owner.want(owner.form(place+"/remove", url.Values{}), 400, "tick the box")
-	owner.want(owner.form(place+"/remove", url.Values{"sure": {"yes"}}), 303, "")
+	owner.want(owner.form(place+"/remove", url.Values{}), 400, "reason must be given")
+	owner.want(owner.form(place+"/remove", url.Values{"reason": {"not used any more"}}), 303, "")
 	owner.want(owner.get(place), 404, "webhook not found")
 }
 

@@ -21,7 +21,7 @@ type signInAnswer struct {
 
 // linkSent is the answer in every case, so that a caller cannot find out whether an address is
 // known.
-const linkSent = "if the address can receive mail, a sign-in link is on its way; it works once, for 10 minutes"
+const linkSent = "if the address can receive e-mail, a sign-in link was sent to it; the link works once, for 10 minutes"
 
 var requestSignIn = &op.Operation{
 	ID: "request_sign_in", Method: http.MethodPost, Path: "/api/auth/sign-in",

@@ -61,10 +61,11 @@ func TestAnEvidencePack(t *testing.T) {
 	if err := os.RemoveAll(in("export")); err != nil {
 		t.Fatal(err)
 	}
-	has(pack("soc2", year), "Evidence for SOC 2", "Eve, auditor", "from "+year+"-01-01T00:00:00Z", "<tr><th>decisions: allow</th><td>2</td></tr>", "CC8.1", "“agent”: 2 allow", "0 faults", "Not proven")
+	has(pack("soc2", year), "Evidence for SOC 2", "Eve, auditor", "from "+year+"-01-01T00:00:00Z", "<tr><th>decisions: allow</th><td>2</td></tr>", "CC8.1", "“agent”: 2 allow", "The period had not ended", "events up to the last one in this pack", "0 faults", "Not proven")
 	has(read("export/pack/access.jsonl"), "organization.created", "policy.activated", "organization_token.issued", "export.verified")
 	has(read("export/pack/policies.json"), `"version": 1`, `"reason": "test"`)
 	has(read("export/pack/oversight.json"), `"asked": 0`)
+	a.run(0, "the period had not ended", "prove", "--agent", "agent", "--period", year, "--out", in("statement.tar.gz"))
 	bare.run(0, "statement, counted again", "verify", in("export/pack/statements/agent-001.tar.gz"), "--keys", in("jwks.json"))
 	if err := os.WriteFile(in("export/pack/oversight.json"), bytes.Replace([]byte(read("export/pack/oversight.json")), []byte(`"asked": 0`), []byte(`"asked": 9`), 1), 0o600); err != nil {
 		t.Fatal(err)

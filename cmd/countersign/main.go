@@ -15,7 +15,7 @@
 //	countersign evidence pack        collect the evidence that an audit framework requires
 //	countersign prove                state what an agent did in a period
 //	countersign oversight            show how reviewers decided in a period
-//	countersign dispute              write the evidence about one purchase
+//	countersign dispute              write the evidence about one purchase or tool call
 //	countersign views EXPORT         convert an export to tables and streams for other tools
 //	countersign signer list|rotate   manage the signing keys
 //	countersign erase                erase a person or an agent
@@ -76,7 +76,7 @@ type cli struct {
 	Webhooks     manage.Webhooks     `cmd:"" help:"Manage the webhooks that receive an organization's decisions."`
 	Check        proof.Check         `cmd:"" help:"Check just before execution that a call matches its decision. Exit code 1: do not make the call."`
 	Export       proof.Export        `cmd:"" help:"Export the signed history of an organization, with proofs and a verifier."`
-	Dispute      proof.Dispute       `cmd:"" help:"Write all events about one purchase to one file, with proofs, a verifier and a readable page."`
+	Dispute      proof.Dispute       `cmd:"" help:"Write all events about one decision or payment to one file, with proofs, a verifier and a readable page."`
 	Evidence     proof.Evidence      `cmd:"" help:"Collect the evidence for an audit under a framework such as SOC 2."`
 	Prove        proof.Prove         `cmd:"" help:"State what an agent did in a period (counts, largest and total amounts), with the events from which anyone can count again."`
 	Views        proof.Views         `cmd:"" help:"Make tables, streams for other tools and a report from an export, offline."`

@@ -225,7 +225,7 @@ func TestADisputePackIsVerifiedOrRefused(t *testing.T) {
 	}
 	_, id, _ := strings.Cut(h.answers[0], `"decisionId":"`)
 	id, _, _ = strings.Cut(id, `"`)
-	a.run(2, "name one purchase", "dispute", "--out", in("none.tar.gz"))
+	a.run(2, "name one decision or payment", "dispute", "--out", in("none.tar.gz"))
 	a.run(2, "--decision must be the id of a decision", "dispute", "--decision", "pay_1", "--out", in("none.tar.gz"))
 	a.run(2, "neither a payment nor a decision", "dispute", "--decision", "asd_none", "--out", in("none.tar.gz"))
 	a.run(0, "decision/"+id+": 1 events", "dispute", "--decision", id, "--out", in("dispute.tar.gz"))

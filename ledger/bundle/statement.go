@@ -137,7 +137,7 @@ func (s Statement) Says() string {
 	amounts := func(a Amounts) string {
 		text := fmt.Sprintf("%d, largest %s USD, total %s USD", a.Count, a.LargestUSD, a.TotalUSD)
 		if a.UnknownUSD > 0 {
-			text += fmt.Sprintf(" (%d of unknown amount)", a.UnknownUSD)
+			text += fmt.Sprintf(" (%d without an amount in USD)", a.UnknownUSD)
 		}
 		return text
 	}

@@ -14,12 +14,12 @@ func TestLiesInAStatement(t *testing.T) {
 	bothSay(t, cases)
 	r := verified(t, cases["as it is"].files, nil)
 	const text = "statement, counted again from these events: 4 allow, 1 deny, 2 needs_review; 1 approved, 1 rejected; receipts 1 conforming, 0 inconclusive, 1 violation; " +
-		"authorized 5, largest 100 USD, total 100.3 USD (2 of unknown amount); settled, as reported, 2, largest 1000 USD, total 1000.2 USD"
+		"authorized 5, largest 100 USD, total 100.3 USD (2 without an amount in USD); settled, as reported, 2, largest 1000 USD, total 1000.2 USD"
 	if last := r.Proven[len(r.Proven)-1]; last != text {
 		t.Errorf("%q", last)
 	}
 	r = verified(t, cases["of a period"].files, nil)
-	if last := r.Proven[len(r.Proven)-1]; !strings.Contains(last, "settled, as reported, 2, largest 0 USD, total 0 USD (2 of unknown amount)") {
+	if last := r.Proven[len(r.Proven)-1]; !strings.Contains(last, "settled, as reported, 2, largest 0 USD, total 0 USD (2 without an amount in USD)") {
 		t.Errorf("%q", last)
 	}
 }

@@ -633,7 +633,7 @@ def says(statement):
     """A statement as one line of text."""
     def amounts(a):
         text = "%d, largest %s USD, total %s USD" % (a["count"], a["largestUsd"], a["totalUsd"])
-        return text + (" (%d of unknown amount)" % a["unknownUsd"] if a["unknownUsd"] else "")
+        return text + (" (%d without an amount in USD)" % a["unknownUsd"] if a["unknownUsd"] else "")
     d, a, r = statement["decisions"], statement["approvals"], statement["receipts"]
     return "%d allow, %d deny, %d needs_review; %d approved, %d rejected; receipts %d conforming, %d inconclusive, %d violation; authorized %s; settled, as reported, %s" % (
         d["allow"], d["deny"], d["needs_review"], a["approved"], a["rejected"], r["conforming"], r["inconclusive"], r["violation"],
@@ -1230,7 +1230,7 @@ def verdict(folder, keys, pin=None):
     return "valid", "", bundle.gaps, bundle
 
 
-VIEWS = "VIEWS not checked: of views/, VERIFY.md and verify.py it is only known that they are the files the manifest names"
+VIEWS = "VIEWS not checked: of views/, pack/, VERIFY.md and verify.py it is only known that they are the files the manifest names"
 ALWAYS = [
     "that every action the agents took was submitted to the service",
     "that evidence supplied by a caller is true",

@@ -3,20 +3,30 @@ package views
 import (
 	"html/template"
 	"io"
+	"time"
 
 	"github.com/countersign/countersign/ledger/bundle"
+	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/forms"
 )
 
 // stating writes the page about a statement. All its figures are in the manifest, and verifiers
 // recount them.
-type stating struct{ to io.Writer }
+type stating struct {
+	to   io.Writer
+	made time.Time // time of export.requested, with which the service claims the newest numbers
+}
 
 // Add implements view.
-func (stating) Add(forms.Event) error { return nil }
+func (s *stating) Add(e forms.Event) error {
+	if e.Type == events.TypeExportRequested {
+		s.made = e.Occurred().UTC()
+	}
+	return nil
+}
 
 // Close implements view.
-func (s stating) Close(m bundle.Manifest) error {
+func (s *stating) Close(m bundle.Manifest) error {
 	agent := said(m.Filters.Agent)
 	if m.Filters.NoPersonal {
 		agent = m.Selection.Agent
@@ -27,8 +37,16 @@ func (s stating) Close(m bundle.Manifest) error {
 		Outcomes  []outcomes
 		Purchases []purchases
 		Period    string
+		Made      string
+		Running   bool // true if the period had not ended
 	}{m, agent, []outcomes{{"Decisions", m.Statement.Decisions}, {"Approvals", m.Statement.Approvals}, {"Receipts", m.Statement.Receipts}},
-		[]purchases{{"authorized", m.Statement.Authorized}, {"settled, as the agent reported", m.Statement.Settled}}, period(m)})
+		[]purchases{{"authorized", m.Statement.Authorized}, {"settled, as the agent reported", m.Statement.Settled}}, period(m), s.made.Format(exactTime), running(m.Filters.To, s.made)})
+}
+
+// running reports whether a period, which ends at to, had not ended at a time.
+func running(to string, at time.Time) bool {
+	end, err := time.Parse(time.RFC3339, to)
+	return err == nil && at.Before(end)
 }
 
 // outcomes and purchases are the rows of the page's tables.
@@ -46,15 +64,16 @@ var statementTemplate = template.Must(template.New("statement").Parse(`<!doctype
 <html lang="en"><meta charset="utf-8"><title>Statement {{.ExportID}}</title>
 ` + pageStyle + `
 <h1>What an agent did</h1>
-<p>The agent is {{.Agent}}, {{.Period}}, in organization <code>{{.Tenant}}</code>. Statement <code>{{.ExportID}}</code> of ledger <code>{{.Origin}}</code>, up to position {{.Selection.Through}}.</p>
-{{if not .Filters.NoPersonal}}` + unverified + `{{end}}
+<p>The agent is {{.Agent}}, {{.Period}}, in organization <code>{{.Tenant}}</code>. Statement <code>{{.ExportID}}</code> of ledger <code>{{.Origin}}</code>, up to position {{.Selection.Through}}, requested at {{.Made}}.</p>
+{{if .Running}}<p>The period had not ended then, so this statement has only the first part of it. Make another one after the end of the period.</p>
+{{end}}{{if not .Filters.NoPersonal}}` + unverified + `{{end}}
 <h2>Counts by outcome</h2>
 <table><tr><th>kind</th><th>outcome</th><th>number</th></tr>{{range .Outcomes}}{{$kind := .Kind}}{{range $outcome, $n := .Counts}}<tr><td>{{$kind}}</td><td>{{$outcome}}</td><td>{{$n}}</td></tr>
 {{end}}{{end}}</table>
 <h2>Amounts in US dollars</h2>
-<table><tr><th>purchases</th><th>number</th><th>of unknown amount</th><th>largest</th><th>total</th></tr>{{range .Purchases}}<tr><td>{{.Kind}}</td><td>{{.Count}}</td><td>{{.UnknownUSD}}</td><td>{{.LargestUSD}}</td><td>{{.TotalUSD}}</td></tr>
+<table><tr><th>actions</th><th>number</th><th>without an amount in USD</th><th>largest</th><th>total</th></tr>{{range .Purchases}}<tr><td>{{.Kind}}</td><td>{{.Count}}</td><td>{{.UnknownUSD}}</td><td>{{.LargestUSD}}</td><td>{{.TotalUSD}}</td></tr>
 {{end}}</table>
-<p>Authorized are decisions with the outcome allow, and decisions that needed a review and that a person approved in the same period. Settled are receipts that report a settlement; the amount is that of the decision, and is unknown for a decision from before the period.</p>
+<p>A tool call has no amount. Authorized are decisions with the outcome allow, and decisions that needed a review and that a person approved in the same period. Settled are receipts that report a settlement; the amount is that of the decision, and is unknown for a decision from before the period.</p>
 <h2>How it can be checked</h2>
 <p>The events are in <code>events.jsonl</code>, and their numbers show that none is missing: <code>countersign verify FOLDER --keys jwks.json</code>, or <code>python3 verify.py --keys jwks.json FOLDER</code>, counts again. Take jwks.json from <code>/.well-known/jwks.json</code> of the service.</p>
 <p>Not proven: that every action of the agent was submitted to the service, that a reported settlement is on a chain, and the time of an event beyond the order of events.</p></html>

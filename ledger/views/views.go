@@ -61,7 +61,7 @@ var makers = map[string]func(*Set) (view, error){
 	"report": func(s *Set) (view, error) {
 		return &reporting{to: s.file("report.html"), types: map[string]int64{}, totals: map[string]int64{}}, nil
 	},
-	"statement": func(s *Set) (view, error) { return stating{s.file("statement.html")}, nil },
+	"statement": func(s *Set) (view, error) { return &stating{to: s.file("statement.html")}, nil },
 	"dispute":   func(s *Set) (view, error) { return &disputing{s.file("dispute.html"), disputeStages()}, nil },
 	"tlog-proof": func(s *Set) (view, error) {
 		if !s.canProve() {

@@ -114,13 +114,22 @@ func (n *Node) OwnerURL(d *setting.Ledger) string {
 	return d.DatabaseURL
 }
 
+// inFolder adds the data folder to an error about the private database of another program, because
+// a user who forgot --data does not know which folder was opened.
+func inFolder(d *setting.Ledger, err error) error {
+	if d.Private() && errors.Is(err, migrations.ErrAnotherBeginning) {
+		return fmt.Errorf("data folder %s: %w", d.Dir(), err)
+	}
+	return err
+}
+
 func (n *Node) open(ctx context.Context, d *setting.Ledger, url string, migrate, development bool, baseURL string) error {
 	if migrate {
 		if err := migrations.UpPartitioned(ctx, n.OwnerURL(d), d.Origin, d.Partitions); err != nil {
-			return err
+			return inFolder(d, err)
 		}
 	} else if err := migrations.CheckCurrent(ctx, url); err != nil {
-		return err
+		return inFolder(d, err)
 	}
 	// Read the settings before the ledger is opened, so that a wrong setting changes nothing.
 	products, err := d.Products()

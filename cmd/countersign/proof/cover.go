@@ -51,19 +51,21 @@ var frameworks = map[string]framework{
 
 // cover has the data of the cover page, which describes the content of a pack.
 type cover struct {
-	Manifest    bundle.Manifest
-	RequestedBy string
-	Framework   framework
-	From, To    time.Time
-	At          time.Time
-	NoPersonal  bool
-	Totals      bundle.Statement
-	Oversight   projections.Oversight
-	Policies    int // number of policy versions activated in the period
-	Access      int // number of entries in the access history
-	Statements  []coverStatement
-	More        bool // true if there were more agents than statements
-	Verified    audit.Report
+	Manifest     bundle.Manifest
+	RequestedBy  string
+	Framework    framework
+	From, To     time.Time
+	At           time.Time
+	Running      bool   // true if the period had not ended
+	Organization string // name of the organization; empty for the service
+	NoPersonal   bool
+	Totals       bundle.Statement
+	Oversight    projections.Oversight
+	Policies     int // number of policy versions activated in the period
+	Access       int // number of entries in the access history
+	Statements   []coverStatement
+	More         bool // true if there were more agents than statements
+	Verified     audit.Report
 }
 
 // coverStatement refers to the statement about one agent.
@@ -84,9 +86,10 @@ var coverTemplate = template.Must(template.New("cover").Funcs(template.FuncMap{
 <style>body{font:11pt/1.5 serif;max-width:52em;margin:2em auto;padding:0 1em;color:#111}h1{font-size:1.6em}h2{font-size:1.15em;margin-top:1.6em;border-bottom:1px solid #999}
 table{border-collapse:collapse;width:100%}td,th{text-align:left;border-bottom:1px solid #ddd;padding:.2em .6em .2em 0;vertical-align:top}code{font-size:.9em;overflow-wrap:anywhere}@media print{body{margin:0}}</style>
 <h1>Evidence for {{.Framework.Name}}</h1>
-<table><tr><th>organization</th><td><code>{{.Manifest.Tenant}}</code></td></tr>
-<tr><th>period</th><td>from {{utc .From}} to before {{utc .To}} (UTC)</td></tr>
-<tr><th>asked for by</th><td>{{.RequestedBy}}, at {{utc .At}}</td></tr>
+<table><tr><th>organization</th><td>{{with .Organization}}{{quote .}}, {{end}}<code>{{.Manifest.Tenant}}</code></td></tr>
+<tr><th>period</th><td>from {{utc .From}} to before {{utc .To}} (UTC){{if .Running}}. The period had not ended when this pack was made, so the pack has only the first part of it. Make another one after the end of the period{{end}}</td></tr>
+<tr><th>requested by</th><td>{{.RequestedBy}}</td></tr>
+<tr><th>made at</th><td>{{utc .At}}</td></tr>
 <tr><th>pack</th><td><code>{{.Manifest.ExportID}}</code> of ledger <code>{{.Manifest.Origin}}</code></td></tr>
 <tr><th>filters</th><td>the period{{if .NoPersonal}}; personal members are left out{{else}}; nothing else{{end}}</td></tr>
 <tr><th>events</th><td>{{.Manifest.Count}} lines, of which {{.Manifest.Withheld}} are before or after the period and have no payload</td></tr></table>
@@ -95,24 +98,26 @@ table{border-collapse:collapse;width:100%}td,th{text-align:left;border-bottom:1p
 {{end}}{{range $k, $n := .Totals.Approvals}}<tr><th>reviews: {{$k}}</th><td>{{$n}}</td></tr>
 {{end}}{{range $k, $n := .Totals.Receipts}}<tr><th>receipts: {{$k}}</th><td>{{$n}}</td></tr>
 {{end}}<tr><th>versions of the policy</th><td>{{.Policies}}</td></tr><tr><th>entries of the access history</th><td>{{.Access}}</td></tr></table>
+<p><code>views/decisions.csv</code> and <code>views/receipts.csv</code> list each decision and receipt, so also each violation.</p>
 <h2>Requirements and where their evidence is</h2>
 <table><tr><th>requirement</th><th>asks that</th><th>evidence</th><th>not proven</th></tr>{{range .Framework.Requirements}}<tr><td>{{.ID}}</td><td>{{.Asks}}</td><td>{{.Files}}</td><td>{{.NotProven}}</td></tr>
 {{end}}</table>
+<p><code>pack/access.jsonl</code> has a line for each change: its time, its type, the member or operator who made it, and a sequence number. The event in <code>events.jsonl</code> with the same sequence number (<code>tseq</code>) has the details, such as the role of a new member.</p>
 <p>These records support such requirements. Whether one is met is yours to judge; this is no legal advice.</p>
 <h2>Oversight by people</h2>
-<p>Of {{.Oversight.Asked}} decisions that needed a review {{.Oversight.Answered}} were answered: {{.Oversight.Approved}} approved, {{.Oversight.Overruled}} overruled ({{printf "%.1f" (share .Oversight.Overruled .Oversight.Answered)}}%).
-Time to a verdict: median {{.Oversight.MedianSeconds}} s, 95th percentile {{.Oversight.P95Seconds}} s; {{.Oversight.Instant}} in under five seconds. {{.Oversight.Expired}} approvals expired unused.
-{{with .Oversight.NeverRefused}}Reviewers who never refused: {{range $i, $id := .}}{{if $i}}, {{end}}<code>{{$id}}</code>{{end}}.{{end}}</p>
+<p>Of {{.Oversight.Asked}} decisions that needed a review {{.Oversight.Answered}} were answered, and {{.Oversight.Unanswered}} were not: {{.Oversight.Approved}} approved, {{.Oversight.Overruled}} rejected ({{printf "%.1f" (share .Oversight.Overruled .Oversight.Answered)}}%).
+Time to a verdict: median {{printf "%.1f" .Oversight.MedianSeconds}} s, 95th percentile {{printf "%.1f" .Oversight.P95Seconds}} s; {{.Oversight.Instant}} in under five seconds. {{.Oversight.Expired}} approvals expired unused.
+{{with .Oversight.NeverRefused}}Reviewers who never rejected: {{range $i, $id := .}}{{if $i}}, {{end}}<code>{{$id}}</code>{{end}}.{{end}}</p>
 <h2>Statements about agents</h2>
 {{if .Statements}}<p>` + words.Unverified + `</p>
 {{end}}{{range .Statements}}<p>{{quote .Agent}}: {{.Says}}. <code>pack/{{.File}}</code></p>
 {{else}}<p>{{if .NoPersonal}}None: names of agents are left out of this pack.{{else}}None: no agent is named in the decisions of this period.{{end}}</p>
 {{end}}{{if .More}}<p>There were more agents than these. Get the others with <code>countersign prove</code>.</p>{{end}}
 <h2>How to check it</h2>
-<p><code>countersign verify FILE --keys jwks.json</code> or, without a program of ours, <code>python3 verify.py --keys jwks.json FOLDER</code>. Take jwks.json from <code>/.well-known/jwks.json</code> of the service at a time of your own. Each statement is a file of its own that is checked in the same way.</p>
-<p>When this pack was made the whole ledger was verified: {{.Verified.Events}} events, {{.Verified.Records}} signed records, {{.Verified.Checkpoints}} checkpoints, {{len .Verified.Faults}} faults (<code>pack/verification.json</code>).</p>
+<p><code>countersign verify pack.tar.gz --keys jwks.json</code> or, without a program of ours, unpack the pack and run <code>python3 export/verify.py --keys jwks.json export</code>. Take jwks.json from <code>/.well-known/jwks.json</code> of the service at a time of your own. Each statement is a file of its own, which this does not check: check it in the same way.</p>
+<p>When this pack was made the whole ledger was verified: {{.Verified.Events}} events, {{.Verified.Records}} signed records, {{.Verified.Checkpoints}} checkpoints, {{len .Verified.Faults}} faults (<code>pack/verification.json</code>; its <code>gaps</code> lists what was not checked).</p>
 <h2>Proven, and not</h2>
-<ul><li>Proven by <code>verify</code>: that the events of the period are all there, in order, as they were signed, and that the files of this pack are those that the service signed.</li>
+<ul><li>Proven by <code>verify</code>: that the events {{if .Running}}up to the last one in this pack{{else}}of the period{{end}} are all there, in order, as they were signed, and that the files of this pack are those that the service signed.</li>
 <li>To be counted again from <code>events.jsonl</code>: the figures of oversight and the histories. No verifier counts them.</li>
 <li>Not proven: that every action the agents took was submitted to the service; that evidence supplied by a caller is true; the time of any event beyond the order of events, since times are the server's clock; that history was not replaced before you first saw a checkpoint.</li></ul></html>
 `))

@@ -12,18 +12,18 @@ import (
 	"github.com/countersign/countersign/ledger/bundle"
 )
 
-// Dispute writes all events about one purchase, for the two parties of a dispute.
+// Dispute writes all events about one purchase or tool call, for the two parties of a dispute.
 type Dispute struct {
 	packed
 	Payment  string `help:"Id of the payment over x402 to this service, pay_..." placeholder:"ID"`
-	Decision string `help:"Id of the decision about a purchase of an agent of the organization, asd_..." placeholder:"ID"`
+	Decision string `help:"Id of the decision about a purchase or tool call of an agent of the organization, asd_..." placeholder:"ID"`
 }
 
 // Run writes the bundle.
 func (c *Dispute) Run(ctx context.Context, o *screen.Output) error {
 	switch {
 	case (c.Payment == "") == (c.Decision == ""):
-		return errors.New("name one purchase, with --payment or --decision")
+		return errors.New("name one decision or payment, with --decision or --payment")
 	case c.Payment != "" && !strings.HasPrefix(c.Payment, "pay_"):
 		return errors.New("--payment must be the id of a payment, which begins with pay_")
 	case c.Decision != "" && !strings.HasPrefix(c.Decision, "asd_"):

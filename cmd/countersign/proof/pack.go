@@ -13,6 +13,7 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/node"
 	"github.com/countersign/countersign/cmd/countersign/screen"
 	"github.com/countersign/countersign/commands/evidence"
+	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/events"
@@ -63,14 +64,15 @@ func (c *Pack) Run(ctx context.Context, o *screen.Output) error {
 		return err
 	}
 	return o.Result(m, o.Wrapped("%s: %d events of %s, %s to %s, %d statements, verified with the keys of the ledger\nread it: unpack it and open export/pack/cover.html\n%s",
-		c.Out, m.Count, m.Tenant, p.filters.From, p.filters.To, len(p.cover.Statements), c.howToCheck()))
+		c.Out, m.Count, m.Tenant, p.filters.From, p.filters.To, len(p.cover.Statements), c.howToCheck()+notEnded(p.to, p.cover.At)))
 }
 
 // write writes the files of the pack.
 func (p *packing) write(ctx context.Context, m bundle.Manifest, found evidence.Found, put func(name string, text []byte) error) error {
 	p.put = put
 	p.cover = cover{Manifest: m, RequestedBy: p.RequestedBy, Framework: frameworks[p.Framework], From: p.from, To: p.to, At: p.n.App.Now().UTC(), Totals: found.Totals, More: found.More, NoPersonal: p.NoPersonal}
-	for _, step := range []func(context.Context) error{p.figures, p.policies, func(ctx context.Context) error { return p.statements(ctx, found.Agents) }, p.report} {
+	p.cover.Running = p.cover.At.Before(p.to)
+	for _, step := range []func(context.Context) error{p.organization, p.figures, p.policies, func(ctx context.Context) error { return p.statements(ctx, found.Agents) }, p.report} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -80,6 +82,16 @@ func (p *packing) write(ctx context.Context, m bundle.Manifest, found evidence.F
 		return err
 	}
 	return put("cover.html", text)
+}
+
+// organization reads the name of the organization.
+func (p *packing) organization(ctx context.Context) error {
+	if p.NoPersonal || p.Org == ledger.ServiceTenant {
+		return nil
+	}
+	info, err := p.n.App.Organization(ctx, p.Org)
+	p.cover.Organization = info.Name
+	return err
 }
 
 // asJSON writes a value to a file.

@@ -3,6 +3,7 @@ package proof
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/countersign/countersign/api/words"
 	"github.com/countersign/countersign/cmd/countersign/node"
@@ -16,7 +17,7 @@ import (
 type Prove struct {
 	packed
 	Agent   string `help:"The agent's id, exactly as it was sent." required:"" placeholder:"ID"`
-	Between string `help:"First moment of the period, as an RFC 3339 time or a date; the argument TO is the first moment after the period." placeholder:"FROM"`
+	Between string `help:"First moment of the period, as an RFC 3339 time or a date. Write the first moment after the period behind it: --between 2026-07-01 2026-10-01." placeholder:"FROM"`
 	Until   string `arg:"" optional:"" name:"to" help:"With --between: the first moment after the period."`
 	Period  string `help:"Instead of two times: a quarter, month or year, such as 2026Q3, 2026-09 or 2026." placeholder:"PERIOD"`
 }
@@ -33,7 +34,11 @@ func (c *Prove) Run(ctx context.Context, o *screen.Output) error {
 	if err != nil {
 		return err
 	}
+	unended := ""
 	m, err := c.write(ctx, o, true, func(n *node.Node, e evidence.Export) (evidence.Exported, error) {
+		if end, err := time.Parse(time.RFC3339, to); err == nil {
+			unended = notEnded(end, n.App.Now())
+		}
 		e.Filters, e.Statement = bundle.Filters{From: from, To: to, Agent: c.Agent, Receipts: true, NoPersonal: c.NoPersonal}, true
 		return n.App.ExportHistory(ctx, e)
 	})
@@ -41,5 +46,5 @@ func (c *Prove) Run(ctx context.Context, o *screen.Output) error {
 		return err
 	}
 	return o.Result(m, o.Wrapped("%s: agent %s of %s, %s to %s\n%s\n%s\nread it: unpack it and open export/views/statement.html\n%s",
-		c.Out, words.Quote(c.Agent), m.Tenant, from, to, words.Unverified, m.Statement.Says(), c.howToCheck()))
+		c.Out, words.Quote(c.Agent), m.Tenant, from, to, words.Unverified, m.Statement.Says(), c.howToCheck()+unended))
 }

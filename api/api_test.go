@@ -117,6 +117,13 @@ type node struct {
 	client      *http.Client
 }
 
+// in returns the node for a step of a test, so that a failure names the step.
+func (n *node) in(t *testing.T) *node {
+	step := *n
+	step.t = t
+	return &step
+}
+
 func startNode(t *testing.T, s setup) *node {
 	t.Helper()
 	n := &node{t: t, db: s.on, clock: s.clock, log: &logText{}}

@@ -81,7 +81,7 @@ func TestArchivedRecordsAreAnsweredAsBefore(t *testing.T) {
 		t.Fatalf("%d events were archived, %v", moved, err)
 	}
 
-	same := func(n, of *node, got, want answer) {
+	same := func(t *testing.T, n, of *node, got, want answer) {
 		t.Helper()
 		hosts := strings.NewReplacer(n.url, "", of.url, "")
 		if hosts.Replace(string(got.body)) != hosts.Replace(string(want.body)) {
@@ -89,40 +89,55 @@ func TestArchivedRecordsAreAnsweredAsBefore(t *testing.T) {
 		}
 	}
 	again := startNode(t, on)
-	same(again, n, decide(again, "r1"), old)
-	same(again, n, quick(again), gated)
-	same(again, n, history(again), listed)
+	t.Run("a node with the archive answers as before", func(t *testing.T) {
+		again := again.in(t)
+		same(t, again, n, decide(again, "r1"), old)
+		same(t, again, n, quick(again), gated)
+		same(t, again, n, history(again), listed)
+	})
 
 	empty := t.TempDir()
 	away := startNode(t, setup{on: on.on, archive: checkpoint.Folder{Path: empty}})
-	for what, a := range map[string]answer{"decision": decide(away, "r1"), "gate": quick(away)} {
-		if a.status != http.StatusServiceUnavailable || !strings.Contains(string(a.body), "ledger.example.com_countersign_0/") || a.header.Get("Retry-After") == "" {
-			t.Errorf("%s: %v", what, a)
+	t.Run("a node without the archive refuses what is in it", func(t *testing.T) {
+		away := away.in(t)
+		for what, a := range map[string]answer{"decision": decide(away, "r1"), "gate": quick(away)} {
+			if a.status != http.StatusServiceUnavailable || !strings.Contains(string(a.body), "ledger.example.com_countersign_0/") || a.header.Get("Retry-After") == "" {
+				t.Errorf("%s: %v", what, a)
+			}
 		}
-	}
-	away.wants(decide(away, "r2"), http.StatusCreated) // keys, policies and members are not archived
+		away.wants(decide(away, "r2"), http.StatusCreated) // keys, policies and members are not archived
+	})
 	receipt := fmt.Sprintf(`{"decisionId":%q,"decisionRecordHash":%q,"bindingHash":%q,"protocol":"x402","outcome":"rejected"}`,
 		first.Record.DecisionID, first.Integrity.RecordHash, first.Record.BindingHash)
 	bind := func(n *node) answer {
 		return n.send(http.MethodPost, "/api/assurance/receipts", receipt, "Authorization", "Bearer "+token, "Content-Type", "application/json")
 	}
-	if a := bind(away); a.status != http.StatusServiceUnavailable {
-		t.Errorf("a receipt without its decision: %v", a)
-	}
-	again.wants(bind(again), http.StatusCreated)
-	if _, err := projections.Rebuild(ctx, again.app.Ledger, slog.New(slog.DiscardHandler), "history"); err != nil {
-		t.Error(err)
-	}
-	if a := history(again); a.status != http.StatusOK || !strings.Contains(string(a.body), `"kind":"receipt"`) {
-		t.Errorf("history after it was built anew: %v", a)
-	}
-	if n := again.parked(); n != 0 {
-		t.Errorf("%d events are parked", n)
-	}
+	t.Run("a receipt needs its decision", func(t *testing.T) {
+		again, away := again.in(t), away.in(t)
+		if a := bind(away); a.status != http.StatusServiceUnavailable {
+			t.Errorf("a receipt without its decision: %v", a)
+		}
+		again.wants(bind(again), http.StatusCreated)
+	})
+	t.Run("the history is built anew", func(t *testing.T) {
+		again := again.in(t)
+		if _, err := projections.Rebuild(ctx, again.app.Ledger, slog.New(slog.DiscardHandler), "history"); err != nil {
+			t.Error(err)
+		}
+		if a := history(again); a.status != http.StatusOK || !strings.Contains(string(a.body), `"kind":"receipt"`) {
+			t.Errorf("history after it was built anew: %v", a)
+		}
+		if n := again.parked(); n != 0 {
+			t.Errorf("%d events are parked", n)
+		}
+	})
 	if err := os.CopyFS(empty, os.DirFS(folder.Path)); err != nil {
 		t.Fatal(err)
 	}
-	same(away, n, decide(away, "r1"), old)
+	t.Run("an archive that is back is read", func(t *testing.T) {
+		away := away.in(t)
+		same(t, away, n, decide(away, "r1"), old)
+	})
 }
 
 func (n *node) parked() (rows int) {

@@ -274,7 +274,7 @@ func TestOrderAndTextsOfErrors(t *testing.T) {
 	}
 	good := decisionBody("k", weather)
 	large := strings.Repeat("x", assurance.MaxDecisionBody+1)
-	request := func(path, token, body string, headers ...string) answer {
+	request := func(t *testing.T, path, token, body string, headers ...string) answer {
 		r, err := http.NewRequest(http.MethodPost, s.URL+path, strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
@@ -289,63 +289,77 @@ func TestOrderAndTextsOfErrors(t *testing.T) {
 		return do(t, r)
 	}
 	const decisions, receipts = "/api/assurance/decisions", "/api/assurance/receipts"
-	none := request(decisions, "", large, "Content-Type", "text/plain")
-	none.want(t, 401, "authentication required")
-	if !strings.HasPrefix(none.header.Get("WWW-Authenticate"), "Bearer") {
-		t.Errorf("challenge %q", none.header.Get("WWW-Authenticate"))
-	}
-	request(decisions+"?access_token="+n.token, "", good).want(t, 401, "authentication required")
-	request(decisions, "svco_rubbish", large).want(t, 401, "invalid or expired token")
-	request(decisions, n.token[:len(n.token)-1]+"!", good).want(t, 401, "invalid or expired token")
-	request(decisions, free.APIKey, large).want(t, 403, "organization credential required")
-	request(decisions, readOnly.Token, large).want(t, 403, "missing scope assurance:decide")
-	request(receipts, readOnly.Token, large).want(t, 403, "missing scope assurance:receipt")
-	request(decisions, n.token, large, "Content-Type", "text/plain").want(t, 413, "request body is larger than 262144 bytes")
-	request(receipts, n.token, large[:assurance.MaxReceiptBody+1], "Content-Encoding", "gzip").want(t, 413, "request body is larger than 65536 bytes")
-	request(decisions, n.token, "{", "Content-Type", "text/plain").want(t, 400, "content type must be application/json")
-	request(decisions, n.token, "{", "Content-Encoding", "gzip").want(t, 400, "content encoding is not supported")
-	request(decisions, n.token, "{", "Content-Encoding", "identity").want(t, 400, "content encoding is not supported")
-	request(decisions, n.token, `{"subject":{},"subject":{}}`).want(t, 400, "invalid JSON: duplicate member") // duplicate members are found before the schema is checked
-	request(decisions, n.token, `{"protocol":"x402","idempotencyKey":"k"}`).want(t, 400, "subject is required")
+	t.Run("the credential is checked first", func(t *testing.T) {
+		none := request(t, decisions, "", large, "Content-Type", "text/plain")
+		none.want(t, 401, "authentication required")
+		if !strings.HasPrefix(none.header.Get("WWW-Authenticate"), "Bearer") {
+			t.Errorf("challenge %q", none.header.Get("WWW-Authenticate"))
+		}
+		request(t, decisions+"?access_token="+n.token, "", good).want(t, 401, "authentication required")
+		request(t, decisions, "svco_rubbish", large).want(t, 401, "invalid or expired token")
+		request(t, decisions, n.token[:len(n.token)-1]+"!", good).want(t, 401, "invalid or expired token")
+		request(t, decisions, free.APIKey, large).want(t, 403, "organization credential required")
+		request(t, decisions, readOnly.Token, large).want(t, 403, "missing scope assurance:decide")
+		request(t, receipts, readOnly.Token, large).want(t, 403, "missing scope assurance:receipt")
+	})
+	t.Run("the size and the headers are checked before the body", func(t *testing.T) {
+		request(t, decisions, n.token, large, "Content-Type", "text/plain").want(t, 413, "request body is larger than 262144 bytes")
+		request(t, receipts, n.token, large[:assurance.MaxReceiptBody+1], "Content-Encoding", "gzip").want(t, 413, "request body is larger than 65536 bytes")
+		request(t, decisions, n.token, "{", "Content-Type", "text/plain").want(t, 400, "content type must be application/json")
+		request(t, decisions, n.token, "{", "Content-Encoding", "gzip").want(t, 400, "content encoding is not supported")
+		request(t, decisions, n.token, "{", "Content-Encoding", "identity").want(t, 400, "content encoding is not supported")
+	})
+	t.Run("the body is checked last", func(t *testing.T) {
+		request(t, decisions, n.token, `{"subject":{},"subject":{}}`).want(t, 400, "invalid JSON: duplicate member") // duplicate members are found before the schema is checked
+		request(t, decisions, n.token, `{"protocol":"x402","idempotencyKey":"k"}`).want(t, 400, "subject is required")
+	})
 
-	request(decisions, n.token, good).want(t, 201, "")
 	weaker := func(key, member string) string {
 		return strings.TrimSuffix(decisionBody(key, weather), "}") + `,"policy":{"policyId":"default","version":1` + member + `}}`
 	}
-	request(decisions, n.token, weaker("k", `,"requireHttps":false`)).want(t, 409, "idempotencyKey was already used with different content")
-	request(decisions, n.token, weaker("k2", `,"requireHttps":false`)).want(t, 409, "policy assertion weakens the active policy: requireHttps")
-	request(decisions, n.token, strings.Replace(weaker("k2", ``), `"version":1`, `"version":2`, 1)).want(t, 409, "policy assertion does not match the active policy")
-	request(decisions, n.token, weaker("k2", `,"maxUsdPerTransaction":1.00000000000000000001`)).want(t, 409, "policy assertion weakens the active policy: maxUsdPerTransaction")
+	t.Run("a policy that weakens the active one is refused", func(t *testing.T) {
+		request(t, decisions, n.token, good).want(t, 201, "")
+		request(t, decisions, n.token, weaker("k", `,"requireHttps":false`)).want(t, 409, "idempotencyKey was already used with different content")
+		request(t, decisions, n.token, weaker("k2", `,"requireHttps":false`)).want(t, 409, "policy assertion weakens the active policy: requireHttps")
+		request(t, decisions, n.token, strings.Replace(weaker("k2", ``), `"version":1`, `"version":2`, 1)).want(t, 409, "policy assertion does not match the active policy")
+		request(t, decisions, n.token, weaker("k2", `,"maxUsdPerTransaction":1.00000000000000000001`)).want(t, 409, "policy assertion weakens the active policy: maxUsdPerTransaction")
+	})
 
 	// Without a signing key, a valid request is refused and nothing is written. Repeated requests
 	// are still answered.
 	signer := s.app.Signer
 	s.app.Signer = nil
-	head := api.Total(t, s.app)
-	request(decisions, n.token, weaker("k3", `,"requireHttps":false`)).want(t, 409, "policy assertion weakens the active policy: requireHttps")
-	request(decisions, n.token, decisionBody("k3", weather)).want(t, 503, "signing is unavailable")
-	request(decisions, n.token, good).want(t, 200, "")
-	if now := api.Total(t, s.app); now != head {
-		t.Errorf("%d events were written without a signer", now-head)
-	}
+	t.Run("without a signing key nothing is written", func(t *testing.T) {
+		head := api.Total(t, s.app)
+		request(t, decisions, n.token, weaker("k3", `,"requireHttps":false`)).want(t, 409, "policy assertion weakens the active policy: requireHttps")
+		request(t, decisions, n.token, decisionBody("k3", weather)).want(t, 503, "signing is unavailable")
+		request(t, decisions, n.token, good).want(t, 200, "")
+		if now := api.Total(t, s.app); now != head {
+			t.Errorf("%d events were written without a signer", now-head)
+		}
+	})
 	s.app.Signer = signer
 
-	empty, err := s.app.CreateOrganization(t.Context(), "operator", "New", "team", "new@example.com")
-	if err != nil {
-		t.Fatal(err)
-	}
-	operator, err := s.app.Operator(t.Context(), empty.OrgID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	issued, err := s.app.IssueToken(t.Context(), operator, organizations.TokenOrder{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	request(decisions, issued.Token, good).want(t, 409, "organization has no active policy")
-	if strings.Contains(s.logs.String(), n.token) || strings.Contains(s.logs.String(), "a forecast") {
-		t.Error("the log holds a token or what was sent")
-	}
+	t.Run("an organization without a policy gets no decision", func(t *testing.T) {
+		empty, err := s.app.CreateOrganization(t.Context(), "operator", "New", "team", "new@example.com")
+		if err != nil {
+			t.Fatal(err)
+		}
+		operator, err := s.app.Operator(t.Context(), empty.OrgID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		issued, err := s.app.IssueToken(t.Context(), operator, organizations.TokenOrder{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		request(t, decisions, issued.Token, good).want(t, 409, "organization has no active policy")
+	})
+	t.Run("the log holds nothing of a request", func(t *testing.T) {
+		if strings.Contains(s.logs.String(), n.token) || strings.Contains(s.logs.String(), "a forecast") {
+			t.Error("the log holds a token or what was sent")
+		}
+	})
 	clean(t, s)
 }
 
@@ -398,49 +412,58 @@ func TestBadInputOnTheRealEndpoint(t *testing.T) {
 		"bidi control":         strings.Replace(decisionBody("k", weather), "agent-7", `\u202ecanary`, 1),
 		"NBSP at an edge":      strings.Replace(decisionBody("k", weather), "agent-7", "\u00a0agent", 1),
 	}
-	for name, body := range bad {
-		a := n.decide(t, body)
-		var e map[string]string
-		if err := json.Unmarshal([]byte(a.body), &e); err != nil || a.status != 400 || len(e) != 1 || e["error"] == "" {
-			t.Errorf("%s: %d %s", name, a.status, a.body)
+	t.Run("an input that breaks a rule is refused", func(t *testing.T) {
+		for name, body := range bad {
+			a := n.decide(t, body)
+			var e map[string]string
+			if err := json.Unmarshal([]byte(a.body), &e); err != nil || a.status != 400 || len(e) != 1 || e["error"] == "" {
+				t.Errorf("%s: %d %s", name, a.status, a.body)
+			}
+			if strings.Contains(a.body, "canary") || len(e["error"]) > 200 {
+				t.Errorf("%s: the answer repeats the input: %s", name, a.body)
+			}
 		}
-		if strings.Contains(a.body, "canary") || len(e["error"]) > 200 {
-			t.Errorf("%s: the answer repeats the input: %s", name, a.body)
+	})
+	t.Run("a well-formed but odd request is never allowed", func(t *testing.T) {
+		for name, c := range map[string][2]string{
+			"userinfo":                 {host("user:canary@api.weather.example"), "x402.url.userinfo"},
+			"mixed-case EVM checksum":  {with("0x1f9840a85d5aF5", "0x1F9840a85d5aF5"), "x402.payto.invalid"},
+			"EVM address on Solana":    {with(`"network":"base"`, `"network":"solana"`), "x402.payto.invalid"},
+			"base58 with a zero":       {strings.Replace(with(`"network":"base"`, `"network":"solana"`), "0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984", "0PjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v", 1), "x402.payto.invalid"},
+			"network in another case":  {with(`"network":"base"`, `"network":"BASE"`), "x402.network.not_allowed"},
+			"units with leading zero":  {with(`"250000"`, `"0250000"`), "x402.amount.invalid"},
+			"an exploding number":      {with(`"amountUnits":"250000"`, `"amountUsd":1e-400000000`), "x402.amount.invalid"},
+			"above the maximum":        {with(`"amountUnits":"250000"`, `"amountUsd":1.00000000000000000001`), "x402.amount.over_limit"},
+			"another resource to pay":  {with(`"method"`, `"paymentPayloadResource":"https://evil.example/","method"`), "x402.binding.mismatch"},
+			"http":                     {with("https", "http"), "x402.https.required"},
+			"method nobody knows":      {with("GET", "BREW"), "x402.method.unknown"},
+			"private address":          {host("169.254.169.254"), "x402.host.private"},
+			"scheme nobody knows":      {with("exact", "stream"), "x402.scheme.unknown"},
+			"asset that looks like it": {with("0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913", "USDC"), "x402.asset.unknown"},
+		} {
+			a := n.decide(t, strings.Replace(c[0], `"k"`, `"`+url.QueryEscape(name)+`"`, 1))
+			if a.status != 201 || a.decision(t).Record.Decision == "allow" || !strings.Contains(a.body, c[1]) || strings.Contains(a.body, "canary") {
+				t.Errorf("%s: %d %s", name, a.status, a.body)
+			}
 		}
-	}
-	// These requests are well-formed and get a decision, but never allow.
-	for name, c := range map[string][2]string{
-		"userinfo":                 {host("user:canary@api.weather.example"), "x402.url.userinfo"},
-		"mixed-case EVM checksum":  {with("0x1f9840a85d5aF5", "0x1F9840a85d5aF5"), "x402.payto.invalid"},
-		"EVM address on Solana":    {with(`"network":"base"`, `"network":"solana"`), "x402.payto.invalid"},
-		"base58 with a zero":       {strings.Replace(with(`"network":"base"`, `"network":"solana"`), "0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984", "0PjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v", 1), "x402.payto.invalid"},
-		"network in another case":  {with(`"network":"base"`, `"network":"BASE"`), "x402.network.not_allowed"},
-		"units with leading zero":  {with(`"250000"`, `"0250000"`), "x402.amount.invalid"},
-		"an exploding number":      {with(`"amountUnits":"250000"`, `"amountUsd":1e-400000000`), "x402.amount.invalid"},
-		"above the maximum":        {with(`"amountUnits":"250000"`, `"amountUsd":1.00000000000000000001`), "x402.amount.over_limit"},
-		"another resource to pay":  {with(`"method"`, `"paymentPayloadResource":"https://evil.example/","method"`), "x402.binding.mismatch"},
-		"http":                     {with("https", "http"), "x402.https.required"},
-		"method nobody knows":      {with("GET", "BREW"), "x402.method.unknown"},
-		"private address":          {host("169.254.169.254"), "x402.host.private"},
-		"scheme nobody knows":      {with("exact", "stream"), "x402.scheme.unknown"},
-		"asset that looks like it": {with("0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913", "USDC"), "x402.asset.unknown"},
-	} {
-		a := n.decide(t, strings.Replace(c[0], `"k"`, `"`+url.QueryEscape(name)+`"`, 1))
-		if a.status != 201 || a.decision(t).Record.Decision == "allow" || !strings.Contains(a.body, c[1]) || strings.Contains(a.body, "canary") {
-			t.Errorf("%s: %d %s", name, a.status, a.body)
-		}
-	}
-	// A look-alike is another host: it does not match, and the record contains its A-label.
+	})
 	n.activate(t, `{"policyId":"default","allowedHosts":["api.weather.example"]}`)
-	if a := n.decide(t, strings.Replace(host("аpi.weather.example"), `"k"`, `"look-alike"`, 1)); !strings.Contains(a.body, "x402.host.not_allowed") || !strings.Contains(a.body, "xn--pi-6kc.weather.example") {
-		t.Errorf("look-alike: %s", a.body)
-	}
-	for key, same := range map[string]string{"dot": "api.weather.example.", "case": "API.Weather.Example", "port": "api.weather.example:443", "wide": "ａｐｉ.weather.example"} {
-		if a := n.decide(t, strings.Replace(host(same), `"k"`, `"`+key+`"`, 1)); a.decision(t).Record.Decision != "allow" {
-			t.Errorf("%s: %s", same, a.body)
+	t.Run("a look-alike of a host does not match", func(t *testing.T) {
+		// A look-alike is another host: it does not match, and the record contains its A-label.
+		if a := n.decide(t, strings.Replace(host("аpi.weather.example"), `"k"`, `"look-alike"`, 1)); !strings.Contains(a.body, "x402.host.not_allowed") || !strings.Contains(a.body, "xn--pi-6kc.weather.example") {
+			t.Errorf("look-alike: %s", a.body)
 		}
-	}
-	n.decide(t, decisionBody("k", weather)).want(t, 201, "") // a refused request does not consume the key
+	})
+	t.Run("another spelling of a host matches", func(t *testing.T) {
+		for key, same := range map[string]string{"dot": "api.weather.example.", "case": "API.Weather.Example", "port": "api.weather.example:443", "wide": "ａｐｉ.weather.example"} {
+			if a := n.decide(t, strings.Replace(host(same), `"k"`, `"`+key+`"`, 1)); a.decision(t).Record.Decision != "allow" {
+				t.Errorf("%s: %s", same, a.body)
+			}
+		}
+	})
+	t.Run("a refused request does not consume the key", func(t *testing.T) {
+		n.decide(t, decisionBody("k", weather)).want(t, 201, "")
+	})
 	clean(t, s)
 }
 
@@ -461,7 +484,7 @@ func TestHistory(t *testing.T) {
 		NextCursor *string
 		Warnings   []string
 	}
-	get := func(query string) page {
+	get := func(t *testing.T, query string) page {
 		a := n.send(t, "/api/assurance/history"+query, "")
 		var p page
 		if err := json.Unmarshal([]byte(a.body), &p, json.MatchCaseInsensitiveNames(true)); err != nil || a.status != 200 {
@@ -469,68 +492,75 @@ func TestHistory(t *testing.T) {
 		}
 		return p
 	}
-	for query, want := range map[string]int{
-		"": 25, "?limit=": 25, "?limit=ten": 25, "?limit=1.5": 25, "?limit=1e1": 25, "?limit=%zz": 25, "?limit=--1": 25, "?limit=0x10": 25, "?limit=%2B": 25,
-		"?limit=0": 1, "?limit=-1": 1, "?limit=-99999999999999999999999": 1, "?limit=1": 1, "?limit=100": 30, "?limit=101": 30,
-		"?limit=99999999999999999999999": 30, "?limit=7&limit=9": 7, "?other=1": 25, "?limit=0026": 26,
-		// A wrong cursor must not return the first page again.
-		"?cursor=rubbish&limit=3": 0, "?cursor=YmVmb3JlOjA": 0, "?cursor=YmVmb3JlOi0x": 0, "?cursor=YmVmb3JlOjAwNw": 0, "?cursor=YmVmb3JlOjc=": 0,
-	} {
-		if p := get(query); len(p.Items) != want || p.Limit < 1 || p.Limit > 100 {
-			t.Errorf("%s: %d items, limit %d, want %d", query, len(p.Items), p.Limit, want)
-		}
-	}
-	// The answer names parameters that were not understood, so that a reader does not take all
-	// decisions for denied ones.
-	for query, want := range map[string]string{
-		"": "", "?limit=3": "", "?decision=deny": "decision is not a parameter of this list and was ignored",
-		"?limt=3":          "limt is not a parameter of this list and was ignored, did you mean limit?",
-		"?a%3Cb=1":         "a parameter is not a parameter of this list and was ignored",
-		"?limit=1&limit=2": "limit is given more than once: the first value was used",
-		"?limit=ten":       "limit is not a whole number: 25 is used",
-		"?limit=%zz":       "a part of the query could not be read and was ignored",
-		"?cursor=nope":     "cursor was not returned by a page, so nothing follows it: leave it out to get the first page",
-		"?from=1&to=2":     "from is not a parameter of this list and was ignored; to is not a parameter of this list and was ignored",
-	} {
-		p := get(query)
-		if got := strings.Join(p.Warnings, "; "); got != want {
-			t.Errorf("%s: warnings %q, want %q", query, got, want)
-		}
-		if query == "?cursor=nope" && (len(p.Items) > 0 || p.NextCursor != nil) {
-			t.Errorf("%s: %+v", query, p)
-		}
-	}
-	seen, last, pages, cursor := map[string]bool{}, int64(1<<62), 0, ""
-	for {
-		p := get("?limit=7&cursor=" + cursor)
-		pages++
-		for _, item := range p.Items {
-			if item.Sequence >= last || seen[item.DecisionID] || item.RunID != "run-1" || item.Kind != "decision" {
-				t.Errorf("item %+v after %d", item, last)
+	t.Run("a page has the size of its limit", func(t *testing.T) {
+		for query, want := range map[string]int{
+			"": 25, "?limit=": 25, "?limit=ten": 25, "?limit=1.5": 25, "?limit=1e1": 25, "?limit=%zz": 25, "?limit=--1": 25, "?limit=0x10": 25, "?limit=%2B": 25,
+			"?limit=0": 1, "?limit=-1": 1, "?limit=-99999999999999999999999": 1, "?limit=1": 1, "?limit=100": 30, "?limit=101": 30,
+			"?limit=99999999999999999999999": 30, "?limit=7&limit=9": 7, "?other=1": 25, "?limit=0026": 26,
+			// A wrong cursor must not return the first page again.
+			"?cursor=rubbish&limit=3": 0, "?cursor=YmVmb3JlOjA": 0, "?cursor=YmVmb3JlOi0x": 0, "?cursor=YmVmb3JlOjAwNw": 0, "?cursor=YmVmb3JlOjc=": 0,
+		} {
+			if p := get(t, query); len(p.Items) != want || p.Limit < 1 || p.Limit > 100 {
+				t.Errorf("%s: %d items, limit %d, want %d", query, len(p.Items), p.Limit, want)
 			}
-			last, seen[item.DecisionID] = item.Sequence, true
 		}
-		if p.NextCursor == nil {
-			break
+	})
+	t.Run("the answer names what was not understood", func(t *testing.T) {
+		// The answer names parameters that were not understood, so that a reader does not take all
+		// decisions for denied ones.
+		for query, want := range map[string]string{
+			"": "", "?limit=3": "", "?decision=deny": "decision is not a parameter of this list and was ignored",
+			"?limt=3":          "limt is not a parameter of this list and was ignored, did you mean limit?",
+			"?a%3Cb=1":         "a parameter is not a parameter of this list and was ignored",
+			"?limit=1&limit=2": "limit is given more than once: the first value was used",
+			"?limit=ten":       "limit is not a whole number: 25 is used",
+			"?limit=%zz":       "a part of the query could not be read and was ignored",
+			"?cursor=nope":     "cursor was not returned by a page, so nothing follows it: leave it out to get the first page",
+			"?from=1&to=2":     "from is not a parameter of this list and was ignored; to is not a parameter of this list and was ignored",
+		} {
+			p := get(t, query)
+			if got := strings.Join(p.Warnings, "; "); got != want {
+				t.Errorf("%s: warnings %q, want %q", query, got, want)
+			}
+			if query == "?cursor=nope" && (len(p.Items) > 0 || p.NextCursor != nil) {
+				t.Errorf("%s: %+v", query, p)
+			}
 		}
-		cursor = *p.NextCursor
-	}
-	if len(seen) != 30 || pages != 5 {
-		t.Errorf("%d decisions on %d pages", len(seen), pages)
-	}
-	// The same settlement under two decisions is reported for both.
-	for i := range 2 {
-		d := n.decide(t, decisionBody(fmt.Sprint("k", i), weather)).decision(t)
-		n.send(t, "/api/assurance/receipts", fmt.Sprintf(`{"decisionId":%q,"decisionRecordHash":%q,"bindingHash":%q,"protocol":"x402","outcome":"fulfilled","settlementId":"0xsame"}`,
-			d.Record.DecisionID, d.Integrity.RecordHash, d.Record.BindingHash)).want(t, 201, "")
-		alerts := 0
-		for _, item := range get("?limit=100").Items {
-			alerts += len(item.Alerts)
+	})
+	t.Run("the pages list each decision once", func(t *testing.T) {
+		seen, last, pages, cursor := map[string]bool{}, int64(1<<62), 0, ""
+		for {
+			p := get(t, "?limit=7&cursor="+cursor)
+			pages++
+			for _, item := range p.Items {
+				if item.Sequence >= last || seen[item.DecisionID] || item.RunID != "run-1" || item.Kind != "decision" {
+					t.Errorf("item %+v after %d", item, last)
+				}
+				last, seen[item.DecisionID] = item.Sequence, true
+			}
+			if p.NextCursor == nil {
+				break
+			}
+			cursor = *p.NextCursor
 		}
-		if want := i * 4; alerts != want {
-			t.Errorf("%d alerts after receipt %d, want %d", alerts, i+1, want)
+		if len(seen) != 30 || pages != 5 {
+			t.Errorf("%d decisions on %d pages", len(seen), pages)
 		}
-	}
+	})
+	t.Run("a settlement under two decisions is reported for both", func(t *testing.T) {
+		for i := range 2 {
+			d := n.decide(t, decisionBody(fmt.Sprint("k", i), weather)).decision(t)
+			n.send(t, "/api/assurance/receipts", fmt.Sprintf(`{"decisionId":%q,"decisionRecordHash":%q,"bindingHash":%q,"protocol":"x402","outcome":"fulfilled","settlementId":"0xsame"}`,
+				d.Record.DecisionID, d.Integrity.RecordHash, d.Record.BindingHash)).want(t, 201, "")
+			alerts := 0
+			for _, item := range get(t, "?limit=100").Items {
+				alerts += len(item.Alerts)
+			}
+			if want := i * 4; alerts != want {
+				t.Errorf("%d alerts after receipt %d, want %d", alerts, i+1, want)
+			}
+		}
+	})
 }
 
 // TestALapsedPlanKeepsItsEvidence checks that without an active plan no decision is made, but the

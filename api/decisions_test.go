@@ -90,76 +90,96 @@ func TestDecisionsAreFiltered(t *testing.T) {
 	c.report(t, denied, "mcp", "fulfilled")
 	admin := c.people["admin"]
 	all := map[string]string{"read": allowed.Record.DecisionID, "drop": denied.Record.DecisionID, "pay": paid.Record.DecisionID, "write": waiting.Record.DecisionID}
-	for query, want := range map[string]string{
-		"":                      "write pay drop read",
-		"decision=allow":        "pay read",
-		"conformance=violation": "drop",
-		"conformance=none":      "write pay read",
-		"protocol=x402":         "pay",
-		"agent=agent-7":         "write pay read",
-		"agent=agent-8":         "drop",
-		"run=run-k2":            "drop",
-		"rule=mcp.tool.not_allowed&decision=deny": "drop",
-		"text=WEATHER":                  "pay",
-		"text=archive":                  "write drop read",
-		"from=2020-01-01&to=2020-12-31": "",
-		"from=2020-01-01":               "write pay drop read",
-		"agent=nobody":                  "",
-	} {
-		var page struct {
-			Items []struct{ DecisionID string }
-		}
-		got := admin.get("/api/assurance/decisions?" + query)
-		if err := json.Unmarshal([]byte(got.body), &page, json.MatchCaseInsensitiveNames(true)); err != nil || got.status != 200 {
-			t.Fatalf("%s: %d %s", query, got.status, got.body)
-		}
-		var ids []string
-		for _, item := range page.Items {
-			for name, id := range all {
-				if id == item.DecisionID {
-					ids = append(ids, name)
+	t.Run("each filter selects its decisions", func(t *testing.T) {
+		admin := admin.in(t)
+		for query, want := range map[string]string{
+			"":                      "write pay drop read",
+			"decision=allow":        "pay read",
+			"conformance=violation": "drop",
+			"conformance=none":      "write pay read",
+			"protocol=x402":         "pay",
+			"agent=agent-7":         "write pay read",
+			"agent=agent-8":         "drop",
+			"run=run-k2":            "drop",
+			"rule=mcp.tool.not_allowed&decision=deny": "drop",
+			"text=WEATHER":                  "pay",
+			"text=archive":                  "write drop read",
+			"from=2020-01-01&to=2020-12-31": "",
+			"from=2020-01-01":               "write pay drop read",
+			"agent=nobody":                  "",
+		} {
+			var page struct {
+				Items []struct{ DecisionID string }
+			}
+			got := admin.get("/api/assurance/decisions?" + query)
+			if err := json.Unmarshal([]byte(got.body), &page, json.MatchCaseInsensitiveNames(true)); err != nil || got.status != 200 {
+				t.Fatalf("%s: %d %s", query, got.status, got.body)
+			}
+			var ids []string
+			for _, item := range page.Items {
+				for name, id := range all {
+					if id == item.DecisionID {
+						ids = append(ids, name)
+					}
 				}
 			}
-		}
-		if strings.Join(ids, " ") != want {
-			t.Errorf("%s: %s, want %s", query, ids, want)
-		}
-		shown := admin.get("/decisions?" + query)
-		for name, id := range all {
-			if inList := strings.Contains(shown.body, `<a href="/decisions/`+id+`"`); inList != (" "+want+" " != strings.ReplaceAll(" "+want+" ", " "+name+" ", " ")) {
-				t.Errorf("the page with %q: %s is there: %v", query, name, inList)
+			if strings.Join(ids, " ") != want {
+				t.Errorf("%s: %s, want %s", query, ids, want)
+			}
+			shown := admin.get("/decisions?" + query)
+			for name, id := range all {
+				if inList := strings.Contains(shown.body, `<a href="/decisions/`+id+`"`); inList != (" "+want+" " != strings.ReplaceAll(" "+want+" ", " "+name+" ", " ")) {
+					t.Errorf("the page with %q: %s is there: %v", query, name, inList)
+				}
+			}
+			rows, err := csv.NewReader(strings.NewReader(admin.get("/decisions.csv?" + query).body)).ReadAll()
+			if err != nil || len(rows) != len(ids)+1 {
+				t.Errorf("%s: %d rows of CSV, %v", query, len(rows), err)
+			}
+			if lines := strings.Count(admin.get("/decisions.jsonl?"+query).body, "\n"); lines != len(ids) {
+				t.Errorf("%s: %d lines", query, lines)
 			}
 		}
-		rows, err := csv.NewReader(strings.NewReader(admin.get("/decisions.csv?" + query).body)).ReadAll()
-		if err != nil || len(rows) != len(ids)+1 {
-			t.Errorf("%s: %d rows of CSV, %v", query, len(rows), err)
+	})
+	t.Run("a list shows the target that filters it", func(t *testing.T) {
+		admin := admin.in(t)
+		for _, list := range []string{"/decisions", "/reviews"} { // it also links to the list without this filter
+			admin.want(plain(admin.get(list+"?run=run-k2&target=files%2Fdrop")), 200, "Payee or tool “files/drop”")
+			admin.want(admin.get(list+"?run=run-k2&target=files%2Fdrop"), 200, `<a class="chip chosen" href="`+list+`?run=run-k2">`)
 		}
-		if lines := strings.Count(admin.get("/decisions.jsonl?"+query).body, "\n"); lines != len(ids) {
-			t.Errorf("%s: %d lines", query, lines)
-		}
-	}
-	for _, list := range []string{"/decisions", "/reviews"} { // the list shows the target that filters it, and links to the list without this filter
-		admin.want(plain(admin.get(list+"?run=run-k2&target=files%2Fdrop")), 200, "Payee or tool “files/drop”")
-		admin.want(admin.get(list+"?run=run-k2&target=files%2Fdrop"), 200, `<a class="chip chosen" href="`+list+`?run=run-k2">`)
-	}
-	admin.want(admin.get("/decisions?agent=agent-7"), 200, "3 decisions: 2 allowed (0.25 US dollars)")
-	admin.want(admin.get("/api/assurance/decisions?decision=maybe"), 400, "decision is not one of the values")
-	admin.want(admin.get("/decisions?from=yesterday"), 400, "from must be a date")
-	dev := c.people["developer"]
-	dev.want(dev.get("/decisions"), 200, "No decision of yours yet.")
-	dev.want(dev.get("/decisions/"+denied.Record.DecisionID), 404, "not found")
-	dev.want(dev.get("/decisions.csv"), 403, "missing scope export:read")
+	})
+	t.Run("the list states its sums", func(t *testing.T) {
+		admin := admin.in(t)
+		admin.want(admin.get("/decisions?agent=agent-7"), 200, "3 decisions: 2 allowed (0.25 US dollars)")
+	})
+	t.Run("a wrong filter is refused", func(t *testing.T) {
+		admin := admin.in(t)
+		admin.want(admin.get("/api/assurance/decisions?decision=maybe"), 400, "decision is not one of the values")
+		admin.want(admin.get("/decisions?from=yesterday"), 400, "from must be a date")
+	})
+	t.Run("a developer sees only own decisions", func(t *testing.T) {
+		dev := c.people["developer"].in(t)
+		dev.want(dev.get("/decisions"), 200, "No decision of yours yet.")
+		dev.want(dev.get("/decisions/"+denied.Record.DecisionID), 404, "not found")
+		dev.want(dev.get("/decisions.csv"), 403, "missing scope export:read")
+	})
 
-	page := admin.get("/decisions/" + denied.Record.DecisionID)
-	admin.want(plain(page), 200, "“agent-8” wanted to call “drop” of “files”")
-	for _, part := range []string{"<h1>Tool call</h1>", "the tool is not allowed", "receipt.executed_after_deny", "violation", "reproduced", denied.Record.BindingHash} {
-		admin.want(page, 200, part)
-	}
-	for _, line := range strings.Split(strings.TrimSpace(admin.get("/decisions/"+denied.Record.DecisionID+"/download").body), "\n") {
-		if !s.valid(t, line) {
-			t.Errorf("%s is not valid", line)
+	t.Run("a page shows the whole decision", func(t *testing.T) {
+		admin := admin.in(t)
+		page := admin.get("/decisions/" + denied.Record.DecisionID)
+		admin.want(plain(page), 200, "“agent-8” wanted to call “drop” of “files”")
+		for _, part := range []string{"<h1>Tool call</h1>", "the tool is not allowed", "receipt.executed_after_deny", "violation", "reproduced", denied.Record.BindingHash} {
+			admin.want(page, 200, part)
 		}
-	}
+	})
+	t.Run("each downloaded line is valid", func(t *testing.T) {
+		admin := admin.in(t)
+		for _, line := range strings.Split(strings.TrimSpace(admin.get("/decisions/"+denied.Record.DecisionID+"/download").body), "\n") {
+			if !s.valid(t, line) {
+				t.Errorf("%s is not valid", line)
+			}
+		}
+	})
 	clean(t, s)
 }
 

@@ -110,9 +110,12 @@ func TestWhileTheFirstTreeIsMade(t *testing.T) {
 func TestAnotherClientProvesARecord(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
-	if a := n.send(http.MethodGet, "/api/ledger/checkpoint", ""); a.status != http.StatusNotFound {
-		t.Errorf("before the first checkpoint: %v", a)
-	}
+	t.Run("there is no checkpoint before the first", func(t *testing.T) {
+		n := n.in(t)
+		if a := n.send(http.MethodGet, "/api/ledger/checkpoint", ""); a.status != http.StatusNotFound {
+			t.Errorf("before the first checkpoint: %v", a)
+		}
+	})
 	keepCheckpoints(n)
 	key := n.issueKey()
 	run := n.post("/api/agent-services/action-safety/run", key, `{"command":"ls"}`)
@@ -124,13 +127,18 @@ func TestAnotherClientProvesARecord(t *testing.T) {
 		t.Fatalf("%s %v", run.body, err)
 	}
 	place := *answer.Receipt.Ledger
-	verified := n.post("/api/verify?wait=proof", "", string(run.body))
-	var proof struct {
-		Valid     bool
-		Inclusion *evidence.Inclusion
-	}
-	if err := json.Unmarshal(verified.body, &proof); err != nil || !proof.Valid || proof.Inclusion == nil || proof.Inclusion.Position != place.Position {
-		t.Fatalf("%s, %v", verified.body, err)
+	if !t.Run("the service proves the record", func(t *testing.T) {
+		n := n.in(t)
+		verified := n.post("/api/verify?wait=proof", "", string(run.body))
+		var proof struct {
+			Valid     bool
+			Inclusion *evidence.Inclusion
+		}
+		if err := json.Unmarshal(verified.body, &proof); err != nil || !proof.Valid || proof.Inclusion == nil || proof.Inclusion.Position != place.Position {
+			t.Fatalf("%s, %v", verified.body, err)
+		}
+	}) {
+		return
 	}
 	path := "/api/ledger/"
 	if place.Partition > 0 {
@@ -140,63 +148,85 @@ func TestAnotherClientProvesARecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	head := n.send(http.MethodGet, path+"checkpoint", "")
-	opened, err := note.Open(head.body, note.VerifierList(verifier))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var size int64
 	var root string
-	if _, err := fmt.Sscanf(strings.SplitN(opened.Text, "\n", 2)[1], "%d\n%s", &size, &root); err != nil {
-		t.Fatal(err)
-	}
-	newest := fmt.Sprintf("%d %s", size, root)
-	if len(n.app.Ledger.Partitions()) > 1 {
-		newest = fmt.Sprint(place.Partition, " ", newest)
-	}
-	if got := head.header.Values("Ledger-Checkpoint"); !slices.Contains(got, newest) {
-		t.Errorf("header %q", got)
+	if !t.Run("the checkpoint is signed", func(t *testing.T) {
+		n := n.in(t)
+		head := n.send(http.MethodGet, path+"checkpoint", "")
+		opened, err := note.Open(head.body, note.VerifierList(verifier))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fmt.Sscanf(strings.SplitN(opened.Text, "\n", 2)[1], "%d\n%s", &size, &root); err != nil {
+			t.Fatal(err)
+		}
+		newest := fmt.Sprintf("%d %s", size, root)
+		if len(n.app.Ledger.Partitions()) > 1 {
+			newest = fmt.Sprint(place.Partition, " ", newest)
+		}
+		if got := head.header.Values("Ledger-Checkpoint"); !slices.Contains(got, newest) {
+			t.Errorf("header %q", got)
+		}
+	}) {
+		return
 	}
 	rootHash, err := base64.StdEncoding.DecodeString(root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := tlog.TileHashReader(tlog.Tree{N: size, Hash: tlog.Hash(rootHash)}, tiles{n, path})
 	eventHash, err := hex.DecodeString(place.EventHash)
 	if err != nil {
 		t.Fatal(err)
 	}
-	included, err := tlog.ProveRecord(size, place.Position-1, client)
-	if err == nil {
-		err = tlog.CheckRecord(included, size, tlog.Hash(rootHash), place.Position-1, tlog.RecordHash(eventHash))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	var shown evidence.ProofOf
-	a := n.send(http.MethodGet, fmt.Sprintf(path+"proof?position=%d&size=%d", place.Position, size), "")
-	if err := json.Unmarshal(a.body, &shown); err != nil || len(shown.Hashes) != len(included) {
-		t.Fatalf("%v, %v", a, err)
-	}
-	for i, h := range included {
-		if shown.Hashes[i] != hex.EncodeToString(h[:]) {
-			t.Errorf("hash %d is another one", i)
+	var included tlog.RecordProof
+	if !t.Run("the client proves the record from the tiles", func(t *testing.T) {
+		client := tlog.TileHashReader(tlog.Tree{N: size, Hash: tlog.Hash(rootHash)}, tiles{n.in(t), path})
+		included, err = tlog.ProveRecord(size, place.Position-1, client)
+		if err == nil {
+			err = tlog.CheckRecord(included, size, tlog.Hash(rootHash), place.Position-1, tlog.RecordHash(eventHash))
 		}
-	}
-	a = n.send(http.MethodGet, fmt.Sprintf(path+"consistency?from=1&to=%d", size), "")
-	if a.status != http.StatusOK {
-		t.Error(a)
-	}
-	a = n.send(http.MethodGet, fmt.Sprintf(path+"tile/entries/000.p/%d", size), "")
-	if at := int(place.Position-1) * 34; a.status != http.StatusOK || !bytes.Equal(a.body[at+2:at+34], eventHash) {
-		t.Errorf("entries: %v", a)
-	}
-	for bad, status := range map[string]int{
-		"proof?position=0": 400, "proof": 400, "proof?position=9999": 404, "consistency?from=2&to=1": 400, "proof?position=2&size=1": 400, "consistency?from=99999": 404, "consistency?from=x": 400,
-		"tile/0/999": 404, "tile/0/x": 404, "tile/x/000": 404, "tile/0/000.p/255": 404, "tile/entries/7": 404,
-	} {
-		if a := n.send(http.MethodGet, path+bad, ""); a.status != status {
-			t.Errorf("%s: %v", bad, a)
+		if err != nil {
+			t.Fatal(err)
 		}
+	}) {
+		return
 	}
+	t.Run("the service gives the same proof", func(t *testing.T) {
+		n := n.in(t)
+		var shown evidence.ProofOf
+		a := n.send(http.MethodGet, fmt.Sprintf(path+"proof?position=%d&size=%d", place.Position, size), "")
+		if err := json.Unmarshal(a.body, &shown); err != nil || len(shown.Hashes) != len(included) {
+			t.Fatalf("%v, %v", a, err)
+		}
+		for i, h := range included {
+			if shown.Hashes[i] != hex.EncodeToString(h[:]) {
+				t.Errorf("hash %d is another one", i)
+			}
+		}
+	})
+	t.Run("the tree grew from its beginning", func(t *testing.T) {
+		n := n.in(t)
+		a := n.send(http.MethodGet, fmt.Sprintf(path+"consistency?from=1&to=%d", size), "")
+		if a.status != http.StatusOK {
+			t.Error(a)
+		}
+	})
+	t.Run("the entries hold the hash of the event", func(t *testing.T) {
+		n := n.in(t)
+		a := n.send(http.MethodGet, fmt.Sprintf(path+"tile/entries/000.p/%d", size), "")
+		if at := int(place.Position-1) * 34; a.status != http.StatusOK || !bytes.Equal(a.body[at+2:at+34], eventHash) {
+			t.Errorf("entries: %v", a)
+		}
+	})
+	t.Run("a bad address is refused", func(t *testing.T) {
+		n := n.in(t)
+		for bad, status := range map[string]int{
+			"proof?position=0": 400, "proof": 400, "proof?position=9999": 404, "consistency?from=2&to=1": 400, "proof?position=2&size=1": 400, "consistency?from=99999": 404, "consistency?from=x": 400,
+			"tile/0/999": 404, "tile/0/x": 404, "tile/x/000": 404, "tile/0/000.p/255": 404, "tile/entries/7": 404,
+		} {
+			if a := n.send(http.MethodGet, path+bad, ""); a.status != status {
+				t.Errorf("%s: %v", bad, a)
+			}
+		}
+	})
 }

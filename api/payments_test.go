@@ -306,48 +306,51 @@ func TestGate(t *testing.T) {
 		{"an unknown token", with("Authorization", "Bearer a.b.c"), false, 401, 401, [2]bool{}, [2]int{}},
 		{"a token twice", with("Authorization", "Bearer a.b.c", "Authorization", "Bearer a.b.c"), false, 401, 401, [2]bool{}, [2]int{}},
 	} {
-		for mode, n := range nodes {
-			for _, d := range doors {
-				want, judged := []int{c.off, c.on}[mode], c.judged[mode]
-				if d.name == "a purchase" && c.buys[mode] != 0 {
-					want, judged = c.buys[mode], false
-				}
-				if d.name == "MCP" && strings.Contains(c.name, "beside a bad key") {
-					continue // a message with an invalid credential is not admitted
-				}
-				try := func(name, body string, want int) {
-					var headers []string
-					if c.headers != nil {
-						headers = c.headers(n)
+		t.Run(c.name, func(t *testing.T) {
+			for mode, n := range nodes {
+				n := n.in(t)
+				for _, d := range doors {
+					want, judged := []int{c.off, c.on}[mode], c.judged[mode]
+					if d.name == "a purchase" && c.buys[mode] != 0 {
+						want, judged = c.buys[mode], false
 					}
-					var order *x402test.Order
-					if c.pays {
-						cents := d.cents
-						if cents == 0 {
-							p, _ := n.app.Product("policy-starter-pack")
-							cents = int(p.PriceCents)
+					if d.name == "MCP" && strings.Contains(c.name, "beside a bad key") {
+						continue // a message with an invalid credential is not admitted
+					}
+					try := func(name, body string, want int) {
+						var headers []string
+						if c.headers != nil {
+							headers = c.headers(n)
 						}
-						o := buyer.Order(n.server.path.Payments.Terms.Challenge(x402.Resource{URL: d.resource(n)}, cents, nil), fmt.Sprint(t.Name(), d.name, c.name, name), n.clock.Now())
-						order = &o
+						var order *x402test.Order
+						if c.pays {
+							cents := d.cents
+							if cents == 0 {
+								p, _ := n.app.Product("policy-starter-pack")
+								cents = int(p.PriceCents)
+							}
+							o := buyer.Order(n.server.path.Payments.Terms.Challenge(x402.Resource{URL: d.resource(n)}, cents, nil), fmt.Sprint(t.Name(), d.name, c.name, name), n.clock.Now())
+							order = &o
+						}
+						before := n.head()
+						if got := d.call(n, headers, order, body); got != want {
+							t.Errorf("x402 %s, %s, %s, %s body: %d, want %d", []string{"off", "on"}[mode], d.name, c.name, name, got, want)
+						}
+						if after := n.head(); (after != before) != (want == 200) {
+							t.Errorf("x402 %s, %s, %s, %s body: %d events", []string{"off", "on"}[mode], d.name, c.name, name, after-before)
+						}
 					}
-					before := n.head()
-					if got := d.call(n, headers, order, body); got != want {
-						t.Errorf("x402 %s, %s, %s, %s body: %d, want %d", []string{"off", "on"}[mode], d.name, c.name, name, got, want)
-					}
-					if after := n.head(); (after != before) != (want == 200) {
-						t.Errorf("x402 %s, %s, %s, %s body: %d events", []string{"off", "on"}[mode], d.name, c.name, name, after-before)
-					}
-				}
-				try("good", d.body, want)
-				for name, body := range d.bodies {
-					if judged {
-						try(name, body, malformed[name])
-					} else {
-						try(name, body, want)
+					try("good", d.body, want)
+					for name, body := range d.bodies {
+						if judged {
+							try(name, body, malformed[name])
+						} else {
+							try(name, body, want)
+						}
 					}
 				}
 			}
-		}
+		})
 	}
 }
 

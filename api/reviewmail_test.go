@@ -39,64 +39,78 @@ func TestReviewersAreTold(t *testing.T) {
 	both := []string{"admin@acme.example", "owner@acme.example"}
 
 	id := c.decide(t, decisionBody("k1", unclear)).decision(t).Record.DecisionID
-	messages := fresh("")
-	if !slices.Equal(to(messages), both) {
-		t.Fatalf("e-mails to %s", to(messages))
-	}
-	for _, part := range []string{id, "resourceUrl: “https://api.weather.example/v1/forecast?city=Oslo”", "amountUnits: “250000”",
-		"needs review (x402.network.missing, network):", "Approve or reject it: " + s.app.BaseURL + "/reviews/" + id + "?org=" + c.orgID} {
-		if !strings.Contains(messages[0].Text, part) {
-			t.Errorf("the e-mail lacks %q:\n%s", part, messages[0].Text)
+	t.Run("each reviewer gets an e-mail with the action", func(t *testing.T) {
+		messages := fresh("")
+		if !slices.Equal(to(messages), both) {
+			t.Fatalf("e-mails to %s", to(messages))
 		}
-	}
-	if !strings.Contains(messages[0].Text, "“agent-7” wants to pay 250000 units of an unknown token to “api.weather.example”.\nThe policy requires that a person approves it:") || !strings.Contains(messages[0].Text, "Run: “run-1”") {
-		t.Errorf("the e-mail does not say who asks: %s", messages[0].Text)
-	}
-	if messages[0].Link != s.app.BaseURL+"/reviews/"+id+"?org="+c.orgID {
-		t.Errorf("link %s, text %s", messages[0].Link, messages[0].Text)
-	}
+		for _, part := range []string{id, "resourceUrl: “https://api.weather.example/v1/forecast?city=Oslo”", "amountUnits: “250000”",
+			"needs review (x402.network.missing, network):", "Approve or reject it: " + s.app.BaseURL + "/reviews/" + id + "?org=" + c.orgID} {
+			if !strings.Contains(messages[0].Text, part) {
+				t.Errorf("the e-mail lacks %q:\n%s", part, messages[0].Text)
+			}
+		}
+		if !strings.Contains(messages[0].Text, "“agent-7” wants to pay 250000 units of an unknown token to “api.weather.example”.\nThe policy requires that a person approves it:") || !strings.Contains(messages[0].Text, "Run: “run-1”") {
+			t.Errorf("the e-mail does not say who asks: %s", messages[0].Text)
+		}
+		if messages[0].Link != s.app.BaseURL+"/reviews/"+id+"?org="+c.orgID {
+			t.Errorf("link %s, text %s", messages[0].Link, messages[0].Text)
+		}
+	})
 
-	c.decide(t, decisionBody("k1", unclear)) // a repeated request
-	c.decide(t, decisionBody("allowed", weather))
-	for n := range 3 {
-		c.decide(t, decisionBody(fmt.Sprint("more", n), unclear))
-	}
-	if messages := fresh(""); len(messages) != 0 {
-		t.Errorf("%d e-mails too early", len(messages))
-	}
-	if messages := fresh(c.orgID); !slices.Equal(to(messages), both) || !strings.Contains(messages[0].Text, "\n4 decisions in total wait for a review: "+s.app.BaseURL+"/reviews?org="+c.orgID) {
-		t.Errorf("the later e-mails: %+v", messages)
-	}
-	if messages := fresh(c.orgID); len(messages) != 0 {
-		t.Errorf("%d e-mails about nothing", len(messages))
-	}
-	// The e-mail describes the newest decision that still waits, and states how many wait. It
-	// omits decisions that were resolved in the meantime.
+	t.Run("many decisions lead to few e-mails", func(t *testing.T) {
+		c.decide(t, decisionBody("k1", unclear)) // a repeated request
+		c.decide(t, decisionBody("allowed", weather))
+		for n := range 3 {
+			c.decide(t, decisionBody(fmt.Sprint("more", n), unclear))
+		}
+		if messages := fresh(""); len(messages) != 0 {
+			t.Errorf("%d e-mails too early", len(messages))
+		}
+		if messages := fresh(c.orgID); !slices.Equal(to(messages), both) || !strings.Contains(messages[0].Text, "\n4 decisions in total wait for a review: "+s.app.BaseURL+"/reviews?org="+c.orgID) {
+			t.Errorf("the later e-mails: %+v", messages)
+		}
+		if messages := fresh(c.orgID); len(messages) != 0 {
+			t.Errorf("%d e-mails about nothing", len(messages))
+		}
+	})
 	admin := c.people["admin"]
-	resolve := func(id string) {
+	resolve := func(t *testing.T, id string) {
+		admin := admin.in(t)
 		admin.want(admin.post("/api/assurance/decisions/"+id+"/approval", `{"verdict":"rejected","reason":"no"}`), 201, "rejected")
 	}
-	c.decide(t, decisionBody("n0", unclear))
-	fresh("")
-	n1, n2 := c.decide(t, decisionBody("n1", unclear)).decision(t).Record.DecisionID, c.decide(t, decisionBody("n2", unclear)).decision(t).Record.DecisionID
-	resolve(n2)
-	resolve(id)
-	if messages := fresh(c.orgID); len(messages) != 2 || !strings.Contains(messages[0].Text, n1) || !strings.Contains(messages[0].Text, "\n5 decisions in total wait for a review: ") {
-		t.Errorf("the e-mail about what still waits: %+v", messages)
-	}
-	n3 := c.decide(t, decisionBody("n3", unclear)).decision(t).Record.DecisionID
-	resolve(n3)
-	if messages := fresh(c.orgID); len(messages) != 0 {
-		t.Errorf("%d e-mails about what was resolved", len(messages))
-	}
-	fresh(c.orgID) // simulates the end of the pause
-	admin.want(admin.post("/api/assurance/decisions", decisionBody("mine", unclear)), 201, "needs_review")
-	if messages := fresh(""); !slices.Equal(to(messages), []string{"owner@acme.example"}) {
-		t.Errorf("of an admin's own decision: %s", to(messages))
-	}
-	if strings.Contains(s.logs.String(), "acme.example") {
-		t.Error("the log holds an address")
-	}
+	t.Run("the e-mail describes the newest decision that still waits", func(t *testing.T) {
+		// The e-mail describes the newest decision that still waits, and states how many wait. It
+		// omits decisions that were resolved in the meantime.
+		c.decide(t, decisionBody("n0", unclear))
+		fresh("")
+		n1, n2 := c.decide(t, decisionBody("n1", unclear)).decision(t).Record.DecisionID, c.decide(t, decisionBody("n2", unclear)).decision(t).Record.DecisionID
+		resolve(t, n2)
+		resolve(t, id)
+		if messages := fresh(c.orgID); len(messages) != 2 || !strings.Contains(messages[0].Text, n1) || !strings.Contains(messages[0].Text, "\n5 decisions in total wait for a review: ") {
+			t.Errorf("the e-mail about what still waits: %+v", messages)
+		}
+	})
+	t.Run("nobody is told about a resolved decision", func(t *testing.T) {
+		n3 := c.decide(t, decisionBody("n3", unclear)).decision(t).Record.DecisionID
+		resolve(t, n3)
+		if messages := fresh(c.orgID); len(messages) != 0 {
+			t.Errorf("%d e-mails about what was resolved", len(messages))
+		}
+	})
+	t.Run("an admin is not told about an own request", func(t *testing.T) {
+		admin := admin.in(t)
+		fresh(c.orgID) // simulates the end of the pause
+		admin.want(admin.post("/api/assurance/decisions", decisionBody("mine", unclear)), 201, "needs_review")
+		if messages := fresh(""); !slices.Equal(to(messages), []string{"owner@acme.example"}) {
+			t.Errorf("of an admin's own decision: %s", to(messages))
+		}
+	})
+	t.Run("the log holds no address", func(t *testing.T) {
+		if strings.Contains(s.logs.String(), "acme.example") {
+			t.Error("the log holds an address")
+		}
+	})
 	clean(t, s)
 }
 

@@ -157,6 +157,9 @@ type browser struct {
 	http *http.Client
 }
 
+// in returns the browser for a step of a test, so that a failure names the step.
+func (b *browser) in(t *testing.T) *browser { return &browser{t, b.site, b.http} }
+
 func (s *site) browser(t *testing.T) *browser {
 	t.Helper()
 	jar, err := cookiejar.New(nil)

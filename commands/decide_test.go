@@ -509,45 +509,47 @@ func TestFaultBackendsKilledUnderLoad(t *testing.T) {
 	const callers, keys = 8, 60
 	var mu sync.Mutex
 	journal := map[string]map[string]bool{} // hashes of the records that were returned, by key
-	working, stop := sync.WaitGroup{}, make(chan struct{})
-	var done atomic.Int64
-	for w := range callers {
-		working.Go(func() {
-			a := nodes[w%2]
-			for i := range keys {
-				key := fmt.Sprintf("key-%d", (w/2*keys+i)%(callers*keys/4)) // several callers use each key
-				for tries := 0; ; tries++ {
-					p, err := a.AuthenticateOrganization(ctx, token.Token)
-					var recorded decisions.Recorded
-					if err == nil {
-						recorded, err = a.Decide(ctx, p, decisionRequest(t, key, "allow"))
-					}
-					if err == nil {
-						mu.Lock()
-						if journal[key] == nil {
-							journal[key] = map[string]bool{}
+	t.Run("each request is answered in the end", func(t *testing.T) {
+		working, stop := sync.WaitGroup{}, make(chan struct{})
+		var done atomic.Int64
+		for w := range callers {
+			working.Go(func() {
+				a := nodes[w%2]
+				for i := range keys {
+					key := fmt.Sprintf("key-%d", (w/2*keys+i)%(callers*keys/4)) // several callers use each key
+					for tries := 0; ; tries++ {
+						p, err := a.AuthenticateOrganization(ctx, token.Token)
+						var recorded decisions.Recorded
+						if err == nil {
+							recorded, err = a.Decide(ctx, p, decisionRequest(t, key, "allow"))
 						}
-						journal[key][recorded.Envelope.Integrity.RecordHash] = true
-						mu.Unlock()
-						done.Add(1)
-						break
-					}
-					var refused *policy.Error
-					if !errors.As(err, &refused) || refused.Code != ground.CodeUnavailable || tries > 100 {
-						t.Errorf("%s: %v", key, err)
-						break
+						if err == nil {
+							mu.Lock()
+							if journal[key] == nil {
+								journal[key] = map[string]bool{}
+							}
+							journal[key][recorded.Envelope.Integrity.RecordHash] = true
+							mu.Unlock()
+							done.Add(1)
+							break
+						}
+						var refused *policy.Error
+						if !errors.As(err, &refused) || refused.Code != ground.CodeUnavailable || tries > 100 {
+							t.Errorf("%s: %v", key, err)
+							break
+						}
 					}
 				}
-			}
-		})
-	}
-	var killed int64
-	var killing sync.WaitGroup
-	killing.Go(func() { killed = db.Terminate(t, 0.3, done.Load, stop) })
-	working.Wait()
-	close(stop)
-	killing.Wait()
-	t.Logf("%d backends killed", killed)
+			})
+		}
+		var killed int64
+		var killing sync.WaitGroup
+		killing.Go(func() { killed = db.Terminate(t, 0.3, done.Load, stop) })
+		working.Wait()
+		close(stop)
+		killing.Wait()
+		t.Logf("%d backends killed", killed)
+	})
 	last := openApp(t, db, c)
 	stored := map[string]bool{}
 	for from := int64(1); ; {
@@ -571,17 +573,21 @@ func TestFaultBackendsKilledUnderLoad(t *testing.T) {
 			break
 		}
 	}
-	for key, hashes := range journal {
-		for hash := range hashes {
-			if len(hashes) != 1 || !stored[hash] {
-				t.Errorf("%s: %d answers, stored %v", key, len(hashes), stored[hash])
+	t.Run("each key has one decision", func(t *testing.T) {
+		for key, hashes := range journal {
+			for hash := range hashes {
+				if len(hashes) != 1 || !stored[hash] {
+					t.Errorf("%s: %d answers, stored %v", key, len(hashes), stored[hash])
+				}
 			}
 		}
-	}
-	if len(stored) != len(journal) {
-		t.Errorf("%d decisions stored for %d keys", len(stored), len(journal))
-	}
-	sound(t, last, p)
+		if len(stored) != len(journal) {
+			t.Errorf("%d decisions stored for %d keys", len(stored), len(journal))
+		}
+	})
+	t.Run("the ledger and its read models are sound", func(t *testing.T) {
+		sound(t, last, p)
+	})
 }
 
 // erase destroys a data key with the command of the operator.

@@ -205,64 +205,65 @@ func TestNothingOfAnErasedSubjectIsLeft(t *testing.T) {
 	}
 	secrets := map[string][]byte{"name": []byte(name), "purpose": []byte(purpose), "wrapped key": wrapped}
 
-	// Search all tables, read as text.
-	rows, err := owner.Query(ctx, `select format('%I.%I', schemaname, tablename) from pg_tables where schemaname not in ('pg_catalog', 'information_schema')`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil || len(tables) < 10 {
-		t.Fatal(tables, err)
-	}
-	for _, table := range tables {
-		for what, secret := range secrets {
-			text := string(secret)
-			if what == "wrapped key" {
-				text = hex.EncodeToString(secret)
-			}
-			var found int
-			if err := owner.QueryRow(ctx, `select count(*) from `+table+` t where strpos(t::text, $1) > 0`, text).Scan(&found); err != nil {
-				t.Fatal(err)
-			}
-			if found > 0 {
-				t.Errorf("the %s is in %s", what, table)
-			}
-		}
-	}
-
-	// Search all files of the database, with those of its tables and indexes.
-	var folder, oid string
-	if err := owner.QueryRow(ctx, `select setting, (select oid::text from pg_database where datname = current_database()) from pg_settings where name = 'data_directory'`).Scan(&folder, &oid); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(folder); err != nil {
-		t.Skip("the server is on another machine, so its files are not searched")
-	}
-	if _, err := owner.Exec(ctx, `checkpoint`); err != nil {
-		t.Fatal(err)
-	}
-	seen := 0
-	if err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return nil // the server may have removed the file meanwhile
-		}
-		text, err := os.ReadFile(path)
+	t.Run("no table holds anything of the person", func(t *testing.T) {
+		rows, err := owner.Query(ctx, `select format('%I.%I', schemaname, tablename) from pg_tables where schemaname not in ('pg_catalog', 'information_schema')`)
 		if err != nil {
-			return nil
+			t.Fatal(err)
 		}
-		if strings.HasPrefix(path, filepath.Join(folder, "base", oid)) {
-			seen++
+		tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil || len(tables) < 10 {
+			t.Fatal(tables, err)
 		}
-		for what, secret := range secrets {
-			inLog := strings.HasPrefix(path, filepath.Join(folder, "pg_wal"))
-			if bytes.Contains(text, secret) && (!inLog || what != "wrapped key") {
-				t.Errorf("the %s is in %s", what, path)
+		for _, table := range tables {
+			for what, secret := range secrets {
+				text := string(secret)
+				if what == "wrapped key" {
+					text = hex.EncodeToString(secret)
+				}
+				var found int
+				if err := owner.QueryRow(ctx, `select count(*) from `+table+` t where strpos(t::text, $1) > 0`, text).Scan(&found); err != nil {
+					t.Fatal(err)
+				}
+				if found > 0 {
+					t.Errorf("the %s is in %s", what, table)
+				}
 			}
 		}
-		return nil
-	}); err != nil || seen < 50 {
-		t.Errorf("%d files of the database in %s, %v", seen, folder, err)
-	}
+	})
+	t.Run("no file of the database holds anything of the person", func(t *testing.T) {
+		var folder, oid string
+		if err := owner.QueryRow(ctx, `select setting, (select oid::text from pg_database where datname = current_database()) from pg_settings where name = 'data_directory'`).Scan(&folder, &oid); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(folder); err != nil {
+			t.Skip("the server is on another machine, so its files are not searched")
+		}
+		if _, err := owner.Exec(ctx, `checkpoint`); err != nil {
+			t.Fatal(err)
+		}
+		seen := 0
+		if err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() {
+				return nil // the server may have removed the file meanwhile
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return nil
+			}
+			if strings.HasPrefix(path, filepath.Join(folder, "base", oid)) {
+				seen++
+			}
+			for what, secret := range secrets {
+				inLog := strings.HasPrefix(path, filepath.Join(folder, "pg_wal"))
+				if bytes.Contains(text, secret) && (!inLog || what != "wrapped key") {
+					t.Errorf("the %s is in %s", what, path)
+				}
+			}
+			return nil
+		}); err != nil || seen < 50 {
+			t.Errorf("%d files of the database in %s, %v", seen, folder, err)
+		}
+	})
 }
 
 // The id of a destroyed data key is also kept outside the database. If the database is restored

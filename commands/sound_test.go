@@ -99,77 +99,85 @@ func TestRotationAndErasureUnderLoad(t *testing.T) {
 		reached[n] = make(chan struct{})
 	}
 	rotated := make(chan struct{}) // the last quarter of the requests waits for this, so that the next key signs some decisions
-	var working sync.WaitGroup
-	for caller := range callers {
-		working.Go(func() {
-			a := nodes[caller%2]
-			who, err := a.AuthenticateOrganization(ctx, token.Token)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			for n := range each {
-				r, err := assurance.ParseDecision(fmt.Appendf(nil, `{"protocol":"x402","idempotencyKey":"k-%d-%d","subject":{"runId":"r","agentId":"agent-%d"},"intent":%s}`,
-					caller, n, (caller+n)%agents, intentFor["allow"]))
-				if err == nil {
-					_, err = a.Decide(ctx, who, r)
-				}
+	t.Run("no request is refused meanwhile", func(t *testing.T) {
+		var working sync.WaitGroup
+		for caller := range callers {
+			working.Go(func() {
+				a := nodes[caller%2]
+				who, err := a.AuthenticateOrganization(ctx, token.Token)
 				if err != nil {
-					t.Errorf("caller %d, decision %d: %v", caller, n, err)
+					t.Error(err)
+					return
 				}
-				made := done.Add(1)
-				if ch := reached[made]; ch != nil {
-					close(ch)
+				for n := range each {
+					r, err := assurance.ParseDecision(fmt.Appendf(nil, `{"protocol":"x402","idempotencyKey":"k-%d-%d","subject":{"runId":"r","agentId":"agent-%d"},"intent":%s}`,
+						caller, n, (caller+n)%agents, intentFor["allow"]))
+					if err == nil {
+						_, err = a.Decide(ctx, who, r)
+					}
+					if err != nil {
+						t.Errorf("caller %d, decision %d: %v", caller, n, err)
+					}
+					made := done.Add(1)
+					if ch := reached[made]; ch != nil {
+						close(ch)
+					}
+					if made >= callers*each*3/4 {
+						<-rotated
+					}
 				}
-				if made >= callers*each*3/4 {
-					<-rotated
-				}
+			})
+		}
+		erased := func(agent string) {
+			if _, err := nodes[1].EraseSubject(ctx, evidence.Erasure{Tenant: orgID, Subject: "agent:" + agent, Reason: "asked for", RequestedBy: "cus_1", ApprovedBy: "cus_2"}); err != nil {
+				t.Errorf("erase %s: %v", agent, err)
 			}
-		})
-	}
-	erased := func(agent string) {
-		if _, err := nodes[1].EraseSubject(ctx, evidence.Erasure{Tenant: orgID, Subject: "agent:" + agent, Reason: "asked for", RequestedBy: "cus_1", ApprovedBy: "cus_2"}); err != nil {
-			t.Errorf("erase %s: %v", agent, err)
 		}
-	}
-	<-reached[callers*each/4]
-	erased("agent-0")
-	<-reached[callers*each/2]
-	if err := nodes[0].Ledger.Rotate(ctx, ledger.Rotation{Purpose: ledger.PurposeRecord, From: nodes[0].Signer, To: next, Actor: "operator",
-		EventIDs: [2]string{nodes[0].NewID("evt_"), nodes[0].NewID("evt_")}}); err != nil {
-		t.Error(err)
-	}
-	close(rotated)
-	<-reached[callers*each*3/4]
-	erased("agent-1")
-	working.Wait()
+		<-reached[callers*each/4]
+		erased("agent-0")
+		<-reached[callers*each/2]
+		if err := nodes[0].Ledger.Rotate(ctx, ledger.Rotation{Purpose: ledger.PurposeRecord, From: nodes[0].Signer, To: next, Actor: "operator",
+			EventIDs: [2]string{nodes[0].NewID("evt_"), nodes[0].NewID("evt_")}}); err != nil {
+			t.Error(err)
+		}
+		close(rotated)
+		<-reached[callers*each*3/4]
+		erased("agent-1")
+		working.Wait()
+	})
 
-	signed, readable, gone := map[string]int{}, 0, 0
 	kek := bytes.Repeat([]byte{3}, 32)
-	vault, err := vault.Open(ctx, nodes[0].Ledger, kek) // a new vault has no keys in its cache
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range everything(t, nodes[0]) {
-		if e.Type != events.TypeDecisionRecorded {
-			continue
+	t.Run("both keys sign, and only erased data is unreadable", func(t *testing.T) {
+		signed, readable, gone := map[string]int{}, 0, 0
+		vault, err := vault.Open(ctx, nodes[0].Ledger, kek) // a new vault has no keys in its cache
+		if err != nil {
+			t.Fatal(err)
 		}
-		signed[e.KeyID]++
-		if openings, err := vault.Openings(ctx, e); err == nil && len(openings) > 0 {
-			readable++
-		} else {
-			gone++
+		for _, e := range everything(t, nodes[0]) {
+			if e.Type != events.TypeDecisionRecorded {
+				continue
+			}
+			signed[e.KeyID]++
+			if openings, err := vault.Openings(ctx, e); err == nil && len(openings) > 0 {
+				readable++
+			} else {
+				gone++
+			}
 		}
-	}
-	if signed[next.KeyID()] == 0 || signed[nodes[0].Signer.KeyID()] == 0 || signed[next.KeyID()]+signed[nodes[0].Signer.KeyID()] != callers*each {
-		t.Errorf("decisions by key: %v", signed)
-	}
-	if gone == 0 || readable < callers*each/2 || gone+readable != callers*each {
-		t.Errorf("%d decisions can be read, %d were erased", readable, gone)
-	}
-	report, err := audit.Database(ctx, db.URL, audit.Options{KEK: kek})
-	if err != nil || len(report.Faults) > 0 || report.Records < callers*each {
-		t.Errorf("verify: %+v, %v", report, err)
-	}
-	sound(t, nodes[0], p)
+		if signed[next.KeyID()] == 0 || signed[nodes[0].Signer.KeyID()] == 0 || signed[next.KeyID()]+signed[nodes[0].Signer.KeyID()] != callers*each {
+			t.Errorf("decisions by key: %v", signed)
+		}
+		if gone == 0 || readable < callers*each/2 || gone+readable != callers*each {
+			t.Errorf("%d decisions can be read, %d were erased", readable, gone)
+		}
+	})
+	t.Run("the database verifies", func(t *testing.T) {
+		report, err := audit.Database(ctx, db.URL, audit.Options{KEK: kek})
+		if err != nil || len(report.Faults) > 0 || report.Records < callers*each {
+			t.Errorf("verify: %+v, %v", report, err)
+		}
+	})
+	t.Run("the ledger and its read models are sound", func(t *testing.T) {
+		sound(t, nodes[0], p)
+	})
 }

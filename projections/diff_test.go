@@ -100,13 +100,13 @@ func TestDiffFindsEveryChangedValue(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer owner.Close(ctx)
-	exec := func(statement string) {
+	exec := func(t *testing.T, statement string) {
 		t.Helper()
 		if _, err := owner.Exec(ctx, statement); err != nil {
 			t.Fatalf("%s: %v", statement, err)
 		}
 	}
-	list := func(query string, args ...any) []string {
+	list := func(t *testing.T, query string, args ...any) []string {
 		t.Helper()
 		rows, err := owner.Query(ctx, query, args...)
 		if err != nil {
@@ -118,7 +118,7 @@ func TestDiffFindsEveryChangedValue(t *testing.T) {
 		}
 		return found
 	}
-	diff := func(name string) projections.Compared {
+	diff := func(t *testing.T, name string) projections.Compared {
 		t.Helper()
 		c, err := projections.Diff(ctx, l, slog.New(slog.DiscardHandler), name)
 		if err != nil {
@@ -130,48 +130,50 @@ func TestDiffFindsEveryChangedValue(t *testing.T) {
 		"text[]": "%[1]s || 'x'::text", "date": "%[1]s + 1", "numeric": "%[1]s + 1", "timestamp with time zone": "%[1]s + interval '1 microsecond'"}
 	changed, found := 0, 0
 	for name, tables := range projections.TablesByName() {
-		if c := diff(name); len(c.Differences) > 0 || c.Rows == 0 {
-			t.Fatalf("%s: %+v", name, c)
-		}
-		for _, bare := range tables {
-			table := "readmodels." + bare
-			exec(`create temp table kept as select * from ` + table)
-			for _, constraint := range list(`select conname::text from pg_constraint where conrelid = $1::regclass and contype in ('c', 'p')`, table) {
-				if !strings.HasSuffix(constraint, "_pkey") {
-					exec(`alter table ` + table + ` drop constraint ` + constraint)
-				}
+		t.Run(name, func(t *testing.T) {
+			if c := diff(t, name); len(c.Differences) > 0 || c.Rows == 0 {
+				t.Fatalf("%s: %+v", name, c)
 			}
-			check := func(what string) {
-				changed++
-				c := diff(name)
-				if slices.ContainsFunc(c.Differences, func(d projections.Difference) bool { return d.Table == bare && d.Key != "" }) {
-					found++
-				} else {
-					t.Errorf("%s of %s: %+v", what, table, c.Differences)
-				}
-				exec(`delete from ` + table + `; insert into ` + table + ` select * from kept`)
-			}
-			rows := len(list(`select ctid::text from ` + table))
-			columns := list(`select attname || '=' || format_type(atttypid, null) from pg_attribute where attrelid = $1::regclass and attnum > 0 and not attisdropped`, table)
-			for n := range rows {
-				place := func() string { return list(`select ctid::text from ` + table + ` order by ctid`)[n] }
-				for _, column := range columns {
-					column, kind, _ := strings.Cut(column, "=")
-					if changes[kind] == "" {
-						t.Fatalf("%s.%s: no change for type %s", table, column, kind)
+			for _, bare := range tables {
+				table := "readmodels." + bare
+				exec(t, `drop table if exists kept; create temp table kept as select * from `+table)
+				for _, constraint := range list(t, `select conname::text from pg_constraint where conrelid = $1::regclass and contype in ('c', 'p')`, table) {
+					if !strings.HasSuffix(constraint, "_pkey") {
+						exec(t, `alter table `+table+` drop constraint `+constraint)
 					}
-					value := fmt.Sprintf(changes[kind], column)
-					exec(`update ` + table + ` set ` + column + ` = ` + value + ` where ctid = '` + place() + `'`)
-					check(fmt.Sprintf("%s, row %d", column, n))
 				}
-				exec(`delete from ` + table + ` where ctid = '` + place() + `'`)
-				check(fmt.Sprintf("missing row %d", n))
+				check := func(what string) {
+					changed++
+					c := diff(t, name)
+					if slices.ContainsFunc(c.Differences, func(d projections.Difference) bool { return d.Table == bare && d.Key != "" }) {
+						found++
+					} else {
+						t.Errorf("%s of %s: %+v", what, table, c.Differences)
+					}
+					exec(t, `delete from `+table+`; insert into `+table+` select * from kept`)
+				}
+				rows := len(list(t, `select ctid::text from `+table))
+				columns := list(t, `select attname || '=' || format_type(atttypid, null) from pg_attribute where attrelid = $1::regclass and attnum > 0 and not attisdropped`, table)
+				for n := range rows {
+					place := func() string { return list(t, `select ctid::text from `+table+` order by ctid`)[n] }
+					for _, column := range columns {
+						column, kind, _ := strings.Cut(column, "=")
+						if changes[kind] == "" {
+							t.Fatalf("%s.%s: no change for type %s", table, column, kind)
+						}
+						value := fmt.Sprintf(changes[kind], column)
+						exec(t, `update `+table+` set `+column+` = `+value+` where ctid = '`+place()+`'`)
+						check(fmt.Sprintf("%s, row %d", column, n))
+					}
+					exec(t, `delete from `+table+` where ctid = '`+place()+`'`)
+					check(fmt.Sprintf("missing row %d", n))
+				}
+				key := strings.Split(columns[0], "=")[0]
+				exec(t, `insert into `+table+` select (jsonb_populate_record(k, jsonb_build_object('`+key+`', k.`+key+` || 'x'))).* from kept k limit 1`)
+				check("a row too many")
+				exec(t, `drop table kept`)
 			}
-			key := strings.Split(columns[0], "=")[0]
-			exec(`insert into ` + table + ` select (jsonb_populate_record(k, jsonb_build_object('` + key + `', k.` + key + ` || 'x'))).* from kept k limit 1`)
-			check("a row too many")
-			exec(`drop table kept`)
-		}
+		})
 	}
 	t.Logf("%d of %d changed values and rows were found", found, changed)
 }

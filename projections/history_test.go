@@ -55,41 +55,47 @@ func TestHistory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	alerts, receipts := 0, 0
-	for _, item := range page.Items {
-		alerts += len(item.Alerts)
-		if item.Kind == "receipt" {
-			receipts++
+	t.Run("the history has each decision and receipt", func(t *testing.T) {
+		alerts, receipts := 0, 0
+		for _, item := range page.Items {
+			alerts += len(item.Alerts)
+			if item.Kind == "receipt" {
+				receipts++
+			}
+			if item.Ledger.Tenant != one.OrgID || item.RunID == "" || item.PolicyID != "default" || item.PolicyVersion != 1 {
+				t.Errorf("%+v", item)
+			}
 		}
-		if item.Ledger.Tenant != one.OrgID || item.RunID == "" || item.PolicyID != "default" || item.PolicyVersion != 1 {
-			t.Errorf("%+v", item)
+		if len(page.Items) != 8 || receipts != 3 || alerts != 4 || page.NextCursor != nil {
+			t.Errorf("%d items, %d receipts, %d alerts", len(page.Items), receipts, alerts)
 		}
-	}
-	if len(page.Items) != 8 || receipts != 3 || alerts != 4 || page.NextCursor != nil {
-		t.Errorf("%d items, %d receipts, %d alerts", len(page.Items), receipts, alerts)
-	}
-	if own, err := p.History(ctx, one.OrgID, []string{one.ActorID}, 100, ""); err != nil || len(own.Items) != 8 {
-		t.Errorf("own: %d, %v", len(own.Items), err)
-	}
-	if none, err := p.History(ctx, one.OrgID, []string{two.ActorID}, 100, ""); err != nil || len(none.Items) != 0 {
-		t.Errorf("of somebody else: %d, %v", len(none.Items), err)
-	}
-	for _, c := range []struct {
-		filter projections.ReviewFilter
-		open   int
-	}{
-		{projections.ReviewFilter{}, 1}, // r1 has its receipt
-		{projections.ReviewFilter{Actors: []string{one.ActorID}}, 1},
-		{projections.ReviewFilter{Actors: []string{"somebody else"}}, 0},
-		{projections.ReviewFilter{Except: []string{one.ActorID}}, 0},
-		{projections.ReviewFilter{After: 1 << 40}, 0},
-	} {
-		if reviews, err := p.OpenReviews(ctx, one.OrgID, c.filter, 10); err != nil || len(reviews) != c.open {
-			t.Errorf("%+v: reviews %+v, %v", c.filter, reviews, err)
+	})
+	t.Run("the history is filtered by actor", func(t *testing.T) {
+		if own, err := p.History(ctx, one.OrgID, []string{one.ActorID}, 100, ""); err != nil || len(own.Items) != 8 {
+			t.Errorf("own: %d, %v", len(own.Items), err)
 		}
-	}
+		if none, err := p.History(ctx, one.OrgID, []string{two.ActorID}, 100, ""); err != nil || len(none.Items) != 0 {
+			t.Errorf("of somebody else: %d, %v", len(none.Items), err)
+		}
+	})
+	t.Run("the open reviews are filtered", func(t *testing.T) {
+		for _, c := range []struct {
+			filter projections.ReviewFilter
+			open   int
+		}{
+			{projections.ReviewFilter{}, 1}, // r1 has its receipt
+			{projections.ReviewFilter{Actors: []string{one.ActorID}}, 1},
+			{projections.ReviewFilter{Actors: []string{"somebody else"}}, 0},
+			{projections.ReviewFilter{Except: []string{one.ActorID}}, 0},
+			{projections.ReviewFilter{After: 1 << 40}, 0},
+		} {
+			if reviews, err := p.OpenReviews(ctx, one.OrgID, c.filter, 10); err != nil || len(reviews) != c.open {
+				t.Errorf("%+v: reviews %+v, %v", c.filter, reviews, err)
+			}
+		}
+	})
 
-	// After a rebuild the history is the same.
+	// The read model is built anew.
 	p.Close()
 	owner, err := pgx.Connect(ctx, db.OwnerURL)
 	if err != nil {
@@ -100,10 +106,12 @@ func TestHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	p = start(t, l)
-	again, err := p.History(ctx, one.OrgID, nil, 100, "")
-	if diff := cmp.Diff(page, again); err != nil || diff != "" {
-		t.Errorf("rebuilt: %v %s", err, diff)
-	}
+	t.Run("the history is the same after a rebuild", func(t *testing.T) {
+		again, err := p.History(ctx, one.OrgID, nil, 100, "")
+		if diff := cmp.Diff(page, again); err != nil || diff != "" {
+			t.Errorf("rebuilt: %v %s", err, diff)
+		}
+	})
 
 	// An event that cannot be applied blocks the history of its organization, but of no other.
 	if _, err := l.Append(ctx, ledger.Append{Tenant: two.OrgID, Events: []ledger.Pending{{Stream: "decision/broken", Expect: ledger.New(), ID: "evt_broken",
@@ -119,12 +127,16 @@ func TestHistory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if page, err = p.History(ctx, one.OrgID, nil, 1, ""); err != nil || page.Items[0].RunID != "after" {
-		t.Fatalf("the other organization: %+v, %v", page.Items, err)
-	}
-	if _, err := p.History(ctx, two.OrgID, nil, 1, ""); !errors.Is(err, projections.ErrBehind) {
-		t.Errorf("a history with a parked event: %v", err)
-	}
+	t.Run("the history of another organization goes on", func(t *testing.T) {
+		if page, err = p.History(ctx, one.OrgID, nil, 1, ""); err != nil || page.Items[0].RunID != "after" {
+			t.Fatalf("the other organization: %+v, %v", page.Items, err)
+		}
+	})
+	t.Run("a history with a parked event is refused", func(t *testing.T) {
+		if _, err := p.History(ctx, two.OrgID, nil, 1, ""); !errors.Is(err, projections.ErrBehind) {
+			t.Errorf("a history with a parked event: %v", err)
+		}
+	})
 }
 
 // asToken returns the principal of a token in a new organization with an active policy.

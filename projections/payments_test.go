@@ -57,7 +57,7 @@ func TestPayments(t *testing.T) {
 	happens("pay_3", events.TypePaymentSettled, events.PaymentSettled{PaymentID: "pay_3", Transaction: "0x3", Payer: "0xb", Mode: "facilitator", Evidence: "chain"})
 	happens("pay_3", events.TypeRefundRequested, events.RefundRequested{PaymentID: "pay_3"})
 	happens("pay_4", events.TypePaymentRefused, events.PaymentRefused{PaymentID: "pay_4", Reason: "insufficient_funds", Mode: "facilitator"})
-	check := func(p *projections.Projections) {
+	check := func(t *testing.T, p *projections.Projections) {
 		t.Helper()
 		all := []projections.Payment{
 			line("pay_4", "refused", "facilitator", "", "insufficient_funds", "", 3),
@@ -65,42 +65,54 @@ func TestPayments(t *testing.T) {
 			line("pay_2", "unknown", "facilitator", "", "settlement_pending", "", 1),
 			line("pay_1", "claimed", "dev", "", "", "", 0),
 		}
-		for state, want := range map[string][]projections.Payment{"": all, "open": all[2:], "settled": all[1:2], "refused": all[:1], "unknown": all[2:3], "claimed": all[3:]} {
-			got, err := p.Payments(ctx, state, 10)
-			for i := range got {
-				got[i].ClaimedAt = got[i].ClaimedAt.UTC()
+		t.Run("payments are listed by state", func(t *testing.T) {
+			for state, want := range map[string][]projections.Payment{"": all, "open": all[2:], "settled": all[1:2], "refused": all[:1], "unknown": all[2:3], "claimed": all[3:]} {
+				got, err := p.Payments(ctx, state, 10)
+				for i := range got {
+					got[i].ClaimedAt = got[i].ClaimedAt.UTC()
+				}
+				if diff := cmp.Diff(want, got); diff != "" || err != nil {
+					t.Errorf("%q: %s %v", state, diff, err)
+				}
 			}
-			if diff := cmp.Diff(want, got); diff != "" || err != nil {
-				t.Errorf("%q: %s %v", state, diff, err)
+		})
+		t.Run("no more are listed than asked for", func(t *testing.T) {
+			if got, err := p.Payments(ctx, "", 2); err != nil || len(got) != 2 {
+				t.Errorf("%+v, %v", got, err)
 			}
-		}
-		if got, err := p.Payments(ctx, "", 2); err != nil || len(got) != 2 {
-			t.Errorf("%+v, %v", got, err)
-		}
-		if open, err := p.OpenPayments(ctx, 10); err != nil || len(open) != 2 || open[0].PaymentID != "pay_1" {
-			t.Errorf("the oldest comes first: %+v, %v", open, err)
-		}
-		summary, err := p.PaymentSummary(ctx)
-		if err != nil || summary.Claimed != 1 || summary.Unknown != 1 || !summary.Oldest.Equal(time.Date(2026, 11, 21, 15, 0, 0, 0, time.UTC)) {
-			t.Errorf("%+v, %v", summary, err)
-		}
-		if refunds, err := p.Refunds(ctx, "requested", 10); err != nil || len(refunds) != 1 || refunds[0].PaymentID != "pay_3" {
-			t.Errorf("%+v, %v", refunds, err)
-		}
-		if refunds, err := p.Refunds(ctx, "sent", 10); err != nil || len(refunds) != 0 {
-			t.Errorf("%+v, %v", refunds, err)
-		}
+		})
+		t.Run("the oldest open payment comes first", func(t *testing.T) {
+			if open, err := p.OpenPayments(ctx, 10); err != nil || len(open) != 2 || open[0].PaymentID != "pay_1" {
+				t.Errorf("the oldest comes first: %+v, %v", open, err)
+			}
+		})
+		t.Run("the summary counts what is open", func(t *testing.T) {
+			summary, err := p.PaymentSummary(ctx)
+			if err != nil || summary.Claimed != 1 || summary.Unknown != 1 || !summary.Oldest.Equal(time.Date(2026, 11, 21, 15, 0, 0, 0, time.UTC)) {
+				t.Errorf("%+v, %v", summary, err)
+			}
+		})
+		t.Run("refunds are listed by state", func(t *testing.T) {
+			if refunds, err := p.Refunds(ctx, "requested", 10); err != nil || len(refunds) != 1 || refunds[0].PaymentID != "pay_3" {
+				t.Errorf("%+v, %v", refunds, err)
+			}
+			if refunds, err := p.Refunds(ctx, "sent", 10); err != nil || len(refunds) != 0 {
+				t.Errorf("%+v, %v", refunds, err)
+			}
+		})
 	}
-	check(p)
+	t.Run("as events are appended", func(t *testing.T) { check(t, p) })
 	p.Close()
 	if _, err := l.Pool().Exec(ctx, `update projection_checkpoint set version = 0 where name = 'payments'`); err != nil {
 		t.Fatal(err)
 	}
 	again := start(t, l)
-	check(again)
+	t.Run("after a rebuild", func(t *testing.T) { check(t, again) })
 	happens("pay_3", events.TypeRefundApproved, events.RefundApproved{PaymentID: "pay_3"})
 	happens("pay_3", events.TypeRefundSent, events.RefundSent{PaymentID: "pay_3", Transaction: "0xf"})
-	if refunds, err := again.Refunds(ctx, "", 10); err != nil || len(refunds) != 1 || refunds[0].Refund != "sent" || refunds[0].Transaction != "0x3" {
-		t.Errorf("%+v, %v", refunds, err)
-	}
+	t.Run("a sent refund is listed", func(t *testing.T) {
+		if refunds, err := again.Refunds(ctx, "", 10); err != nil || len(refunds) != 1 || refunds[0].Refund != "sent" || refunds[0].Transaction != "0x3" {
+			t.Errorf("%+v, %v", refunds, err)
+		}
+	})
 }

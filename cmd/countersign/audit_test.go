@@ -22,6 +22,9 @@ type auditor struct {
 	data []string
 }
 
+// in returns the auditor for a step of a test, so that a failure names the step.
+func (a *auditor) in(t *testing.T) *auditor { return &auditor{t, a.data} }
+
 // run runs a subcommand, checks the exit code and a part of the output, and returns the output.
 func (a *auditor) run(code int, words string, args ...string) string {
 	a.t.Helper()

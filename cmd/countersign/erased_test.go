@@ -216,67 +216,86 @@ func TestWhatIsLeftOfAnErasedPerson(t *testing.T) {
 		}
 		return keys
 	}
-	before := keysNow()
+	var erased []string
 	why := []string{"--reason", "asked for", "--requested-by", "ada", "--approved-by", "bob"}
-	o.run(0, append([]string{"erase", "--org", org, "--agent", erasedPerson["agent"]}, why...)...)
-	o.run(0, append([]string{"erase", "--org", org, "--email", erasedPerson["e-mail"]}, why...)...)
-	said := o.run(0, append([]string{"erase", "--vacuum", "--email", erasedPerson["e-mail"]}, why...)...)
-	after := keysNow()
-	erased := slices.DeleteFunc(slices.Collect(maps.Keys(before)), func(id string) bool { _, still := after[id]; return still })
-	if len(erased) != 3 {
-		t.Fatalf("%d data keys were erased: %s", len(erased), said)
-	}
-	for _, id := range erased {
-		s.secrets["wrapped key "+id] = before[id].wrapped
+	if !t.Run("an erasure destroys three data keys", func(t *testing.T) {
+		o := o.in(t)
+		before := keysNow()
+		o.run(0, append([]string{"erase", "--org", org, "--agent", erasedPerson["agent"]}, why...)...)
+		o.run(0, append([]string{"erase", "--org", org, "--email", erasedPerson["e-mail"]}, why...)...)
+		said := o.run(0, append([]string{"erase", "--vacuum", "--email", erasedPerson["e-mail"]}, why...)...)
+		after := keysNow()
+		erased = slices.DeleteFunc(slices.Collect(maps.Keys(before)), func(id string) bool { _, still := after[id]; return still })
+		if len(erased) != 3 {
+			t.Fatalf("%d data keys were erased: %s", len(erased), said)
+		}
+		for _, id := range erased {
+			s.secrets["wrapped key "+id] = before[id].wrapped
+		}
+	}) {
+		return
 	}
 
 	// What a caller can still get.
-	for _, tenant := range []string{org, "service"} {
-		out := filepath.Join(files, tenant+".tar.gz")
-		o.run(0, "export", "--org", tenant, "--out", out, "--archive-store", store)
-		s.in("export", read(t, out))
-	}
-	s.in("tail", []byte(o.run(0, "--json", "tail", "--once", "--archive-store", store)))
-	s.in("org show", []byte(o.run(0, "org", "show", org)))
-	s.tables(t, server.URL(localpg.Superuser))
-	if _, err := owner.Exec(t.Context(), `checkpoint`); err != nil {
-		t.Fatal(err)
+	if !t.Run("what a caller can get is searched", func(t *testing.T) {
+		o := o.in(t)
+		for _, tenant := range []string{org, "service"} {
+			out := filepath.Join(files, tenant+".tar.gz")
+			o.run(0, "export", "--org", tenant, "--out", out, "--archive-store", store)
+			s.in("export", read(t, out))
+		}
+		s.in("tail", []byte(o.run(0, "--json", "tail", "--once", "--archive-store", store)))
+		s.in("org show", []byte(o.run(0, "org", "show", org)))
+		s.tables(t, server.URL(localpg.Superuser))
+		if _, err := owner.Exec(t.Context(), `checkpoint`); err != nil {
+			t.Fatal(err)
+		}
+	}) {
+		return
 	}
 
 	// What is on disks after everything has stopped. The log also has the e-mail of a service
 	// without a mail server.
-	owner.Close(t.Context())
-	if err := errors.Join(server.Stop(), cmd.Process.Signal(syscall.SIGTERM), cmd.Wait()); err != nil {
-		t.Fatal(err)
+	if !t.Run("the disks are searched", func(t *testing.T) {
+		owner.Close(t.Context())
+		if err := errors.Join(server.Stop(), cmd.Process.Signal(syscall.SIGTERM), cmd.Wait()); err != nil {
+			t.Fatal(err)
+		}
+		s.files(t, dir, "")
+		s.files(t, store, "archive ")
+		s.files(t, backup, "backup ")
+		s.in("backup keys", read(t, backup+".keys.age"))
+		logged := string(read(t, log.Name()))
+		s.in("log", []byte(logged))
+		for _, message := range strings.Split(string(read(t, filepath.Join(dir, "letters.txt"))), "\nTo: ") {
+			logged = strings.ReplaceAll(logged, message, "")
+		}
+		s.in("log without e-mail", []byte(logged))
+	}) {
+		return
 	}
-	s.files(t, dir, "")
-	s.files(t, store, "archive ")
-	s.files(t, backup, "backup ")
-	s.in("backup keys", read(t, backup+".keys.age"))
-	logged := string(read(t, log.Name()))
-	s.in("log", []byte(logged))
-	for _, message := range strings.Split(string(read(t, filepath.Join(dir, "letters.txt"))), "\nTo: ") {
-		logged = strings.ReplaceAll(logged, message, "")
-	}
-	s.in("log without e-mail", []byte(logged))
 
-	want := map[string][]string{"letters.txt": {"agent", "e-mail", "purpose"}, "log": {"agent", "e-mail", "purpose"}}
-	found := map[string][]string{}
-	for place, what := range s.found {
-		if strings.HasPrefix(place, "pg/pg_wal/") { // until the segment is recycled
-			maps.DeleteFunc(what, func(what string, _ bool) bool { return strings.HasPrefix(what, "wrapped key ") })
+	t.Run("only what the documentation names is left", func(t *testing.T) {
+		want := map[string][]string{"letters.txt": {"agent", "e-mail", "purpose"}, "log": {"agent", "e-mail", "purpose"}}
+		found := map[string][]string{}
+		for place, what := range s.found {
+			if strings.HasPrefix(place, "pg/pg_wal/") { // until the segment is recycled
+				maps.DeleteFunc(what, func(what string, _ bool) bool { return strings.HasPrefix(what, "wrapped key ") })
+			}
+			if len(what) > 0 {
+				found[place] = slices.Sorted(maps.Keys(what))
+			}
 		}
-		if len(what) > 0 {
-			found[place] = slices.Sorted(maps.Keys(what))
+		if diff := cmp.Diff(want, found); diff != "" || s.places < 1000 {
+			t.Errorf("searched %d places (-what the documentation names, +found):\n%s", s.places, diff)
 		}
-	}
-	if diff := cmp.Diff(want, found); diff != "" || s.places < 1000 {
-		t.Errorf("searched %d places (-what the documentation names, +found):\n%s", s.places, diff)
-	}
+	})
 	s = &search{s.secrets, map[string]map[string]bool{}, 0}
-	if s.in("export before the erasure", read(t, filepath.Join(files, "before.tar.gz"))); len(s.found) != 1 {
-		t.Error("the search does not find the agent where it is")
-	}
+	t.Run("the search finds the agent in an older export", func(t *testing.T) {
+		if s.in("export before the erasure", read(t, filepath.Join(files, "before.tar.gz"))); len(s.found) != 1 {
+			t.Error("the search does not find the agent where it is")
+		}
+	})
 	delete(s.found, "export before the erasure")
 
 	// The disk is lost, and a backup from before the erasures is restored. The folder of the
@@ -291,22 +310,33 @@ func TestWhatIsLeftOfAnErasedPerson(t *testing.T) {
 	cmd = program(append([]string{"serve", "--listen", "127.0.0.1:0", "--accept-rollback"}, again.base...)...)
 	cmd.Stdout, cmd.Stderr = restored, restored
 	startAndWait(t, cmd, restored.Name())
-	out := filepath.Join(files, "again.tar.gz")
-	again.run(0, "export", "--org", org, "--out", out)
-	s.in("export of the restored ledger", read(t, out))
-	s.in("org show of the restored ledger", []byte(again.run(0, "org", "show", org)))
-	s.in("tail of the restored ledger", []byte(again.run(0, "--json", "tail", "--once")))
-	if len(s.found) > 0 {
-		t.Errorf("the restored ledger opens what was erased: %v", s.found)
+	if !t.Run("the restored ledger opens nothing that was erased", func(t *testing.T) {
+		again := again.in(t)
+		out := filepath.Join(files, "again.tar.gz")
+		again.run(0, "export", "--org", org, "--out", out)
+		s.in("export of the restored ledger", read(t, out))
+		s.in("org show of the restored ledger", []byte(again.run(0, "org", "show", org)))
+		s.in("tail of the restored ledger", []byte(again.run(0, "--json", "tail", "--once")))
+		if len(s.found) > 0 {
+			t.Errorf("the restored ledger opens what was erased: %v", s.found)
+		}
+	}) {
+		return
 	}
-	repeat := regexp.MustCompile(`countersign (erase --org \S+ --data-key sub_\w+)`).FindAllStringSubmatch(string(read(t, restored.Name())), -1)
-	for _, command := range repeat {
-		again.run(0, append(strings.Fields(command[1]), why...)...)
-	}
-	if len(repeat) != len(erased) {
-		t.Errorf("the log names %d of the %d erasures to repeat", len(repeat), len(erased))
-	}
-	again.run(0, "verify")
+	t.Run("the log names the erasures to repeat", func(t *testing.T) {
+		again := again.in(t)
+		repeat := regexp.MustCompile(`countersign (erase --org \S+ --data-key sub_\w+)`).FindAllStringSubmatch(string(read(t, restored.Name())), -1)
+		for _, command := range repeat {
+			again.run(0, append(strings.Fields(command[1]), why...)...)
+		}
+		if len(repeat) != len(erased) {
+			t.Errorf("the log names %d of the %d erasures to repeat", len(repeat), len(erased))
+		}
+	})
+	t.Run("the restored ledger verifies", func(t *testing.T) {
+		again := again.in(t)
+		again.run(0, "verify")
+	})
 }
 
 func read(t *testing.T, path string) []byte {

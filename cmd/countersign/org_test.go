@@ -20,6 +20,9 @@ type operator struct {
 	base []string
 }
 
+// in returns the operator for a step of a test, so that a failure names the step.
+func (o *operator) in(t *testing.T) *operator { return &operator{t, o.base} }
+
 func newOperator(t *testing.T) *operator {
 	t.Helper()
 	db := ledgertest.New(t)

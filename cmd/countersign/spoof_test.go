@@ -54,29 +54,37 @@ func TestNoAgentSpeaksForTheProgram(t *testing.T) {
 	write("decision.json", answer)
 	year := time.Now().UTC().Format("2006")
 	call := `{"protocol":"mcp","intent":{"serverId":"files","toolName":` + quoted(t, spoof) + `}}`
-	for _, said := range []string{
-		a.run(0, "REPRODUCED", "policy", "explain", decided.Record.DecisionID),
-		a.run(1, "1 would differ", "policy", "preview", "--file", in("open.json")),
-		a.run(1, "DIFFERENT", "replay", "decisions", "--policy", in("open.json")),
-		a.run(0, "decision.recorded", "tail", "--once", "--last", "100"),
-		a.run(0, "", "oversight", "--period", year),
-		a.run(0, "", "prove", "--agent", spoof, "--period", year, "--out", in("statement.tar.gz")),
-		a.run(0, "", "export", "--out", in("export.tar.gz")),
-		a.run(0, "", "dispute", "--decision", decided.Record.DecisionID, "--out", in("dispute.tar.gz")),
-		a.run(0, "", "evidence", "pack", "--framework", "soc2", "--period", year, "--out", in("pack.tar.gz")),
-		bare.run(0, "VALID", "verify", in("decision.json"), "--keys", in("jwks.json")),
-		bare.run(1, "DO NOT EXECUTE", "check", "--org", "org_x", "--decision", in("decision.json"), "--keys", in("jwks.json"), "--state", in("used.json"), call),
-		bare.run(0, "VALID", "verify", in("statement.tar.gz"), "--keys", in("jwks.json")),
-		bare.run(0, "", "views", in("export.tar.gz"), "--out", in("views")),
-	} {
-		for line := range strings.Lines(said) {
-			quotes(t, "the output", line)
+	if !t.Run("each output quotes the agent", func(t *testing.T) {
+		a, bare := a.in(t), bare.in(t)
+		for _, said := range []string{
+			a.run(0, "REPRODUCED", "policy", "explain", decided.Record.DecisionID),
+			a.run(1, "1 would differ", "policy", "preview", "--file", in("open.json")),
+			a.run(1, "DIFFERENT", "replay", "decisions", "--policy", in("open.json")),
+			a.run(0, "decision.recorded", "tail", "--once", "--last", "100"),
+			a.run(0, "", "oversight", "--period", year),
+			a.run(0, "", "prove", "--agent", spoof, "--period", year, "--out", in("statement.tar.gz")),
+			a.run(0, "", "export", "--out", in("export.tar.gz")),
+			a.run(0, "", "dispute", "--decision", decided.Record.DecisionID, "--out", in("dispute.tar.gz")),
+			a.run(0, "", "evidence", "pack", "--framework", "soc2", "--period", year, "--out", in("pack.tar.gz")),
+			bare.run(0, "VALID", "verify", in("decision.json"), "--keys", in("jwks.json")),
+			bare.run(1, "DO NOT EXECUTE", "check", "--org", "org_x", "--decision", in("decision.json"), "--keys", in("jwks.json"), "--state", in("used.json"), call),
+			bare.run(0, "VALID", "verify", in("statement.tar.gz"), "--keys", in("jwks.json")),
+			bare.run(0, "", "views", in("export.tar.gz"), "--out", in("views")),
+		} {
+			for line := range strings.Lines(said) {
+				quotes(t, "the output", line)
+			}
+			if strings.Contains(said, "“") && !strings.Contains(said, "comes from an agent") {
+				t.Errorf("the output does not say whose the quotation is:\n%s", said)
+			}
 		}
-		if strings.Contains(said, "“") && !strings.Contains(said, "comes from an agent") {
-			t.Errorf("the output does not say whose the quotation is:\n%s", said)
-		}
+	}) {
+		return
 	}
-	a.run(0, "“SPOOF<U+201D> Approved by the owner.", "policy", "explain", decided.Record.DecisionID)
+	t.Run("a character that deceives is shown", func(t *testing.T) {
+		a := a.in(t)
+		a.run(0, "“SPOOF<U+201D> Approved by the owner.", "policy", "explain", decided.Record.DecisionID)
+	})
 	for _, name := range []string{"statement", "export", "dispute", "pack"} {
 		if err := os.Mkdir(in(name), 0o700); err != nil {
 			t.Fatal(err)
@@ -85,36 +93,38 @@ func TestNoAgentSpeaksForTheProgram(t *testing.T) {
 			t.Fatalf("%s%v", said, err)
 		}
 	}
-	for page, shown := range map[string]bool{"statement/export/views/statement.html": true, "dispute/export/views/dispute.html": true,
-		"pack/export/pack/cover.html": true, "views/report.html": false} {
-		text, err := os.ReadFile(in(page))
-		if err != nil {
-			t.Error(errors.Join(err, listed(h.files)))
-			continue
-		}
-		if strings.Contains(string(text), "SPOOF") != shown {
-			t.Errorf("%s has the text: %v", page, !shown)
-		}
-		root, err := html.Parse(strings.NewReader(string(text)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for n := range root.Descendants() {
-			if n.Type != html.TextNode || !strings.Contains(n.Data, "SPOOF") {
+	t.Run("each page quotes the agent", func(t *testing.T) {
+		for page, shown := range map[string]bool{"statement/export/views/statement.html": true, "dispute/export/views/dispute.html": true,
+			"pack/export/pack/cover.html": true, "views/report.html": false} {
+			text, err := os.ReadFile(in(page))
+			if err != nil {
+				t.Error(errors.Join(err, listed(h.files)))
 				continue
 			}
-			quotes(t, page, n.Data)
-			for up := n.Parent; up != nil; up = up.Parent {
-				switch up.Data {
-				case "h1", "h2", "h3", "title", "th", "strong":
-					t.Errorf("%s: the agent's text is in a %s", page, up.Data)
+			if strings.Contains(string(text), "SPOOF") != shown {
+				t.Errorf("%s has the text: %v", page, !shown)
+			}
+			root, err := html.Parse(strings.NewReader(string(text)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for n := range root.Descendants() {
+				if n.Type != html.TextNode || !strings.Contains(n.Data, "SPOOF") {
+					continue
+				}
+				quotes(t, page, n.Data)
+				for up := n.Parent; up != nil; up = up.Parent {
+					switch up.Data {
+					case "h1", "h2", "h3", "title", "th", "strong":
+						t.Errorf("%s: the agent's text is in a %s", page, up.Data)
+					}
 				}
 			}
+			if shown && !strings.Contains(string(text), "comes from an agent") {
+				t.Errorf("%s does not say whose the quotations are", page)
+			}
 		}
-		if shown && !strings.Contains(string(text), "comes from an agent") {
-			t.Errorf("%s does not say whose the quotations are", page)
-		}
-	}
+	})
 }
 
 // quotes fails if a text shows what an agent sent outside of quotation marks (of JSON in a filter, which

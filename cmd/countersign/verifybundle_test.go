@@ -134,12 +134,12 @@ func TestExportsAreJoinedAndHeldAgainstKeptAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	keep("jwks.json", string(text))
-	verify := func(code int, words string, args ...string) string {
+	verify := func(t *testing.T, code int, words string, args ...string) string {
 		t.Helper()
-		return bare.run(code, words, append([]string{"verify", "--keys", in("jwks.json")}, args...)...)
+		return bare.in(t).run(code, words, append([]string{"verify", "--keys", in("jwks.json")}, args...)...)
 	}
 
-	bare.run(2, "--with needs an export", "verify", "--with", files)
+	t.Run("kept answers need an export", func(t *testing.T) { bare.in(t).run(2, "--with needs an export", "verify", "--with", files) })
 	decide("k1")
 	decide("k2")
 	a.run(0, "", "export", "--agent", "agent", "--out", in("a.tar.gz"))
@@ -147,35 +147,47 @@ func TestExportsAreJoinedAndHeldAgainstKeptAnswers(t *testing.T) {
 	decide("k3")
 	a.run(0, "", "export", "--agent", "agent", "--out", in("b.tar.gz"))
 	a.run(0, "", "export", "--out", in("all.tar.gz"))
-	verify(0, ": 1 to 2, then 1 to 3\n", in("a.tar.gz"), in("b.tar.gz"))
-	verify(0, "JOINED      history of org_", in("whole.tar.gz"), in("all.tar.gz"))
-	verify(0, "NOT JOINED  ", in("b.tar.gz"), in("a.tar.gz"))
-	verify(0, "JOINED      decision/", in("a.tar.gz"), in("all.tar.gz"))
-	if said := verify(0, `"joined":["decision/`, in("a.tar.gz"), in("b.tar.gz"), "--json"); strings.Count(said, `"valid":true`) != 2 {
-		t.Errorf("as JSON: %s", said)
-	}
-	verify(2, "compared only if both are exports", in("a.tar.gz"), in("kept/k1.json"))
-	verify(2, "compared only if both are exports", in("kept/k1.json"), in("a.tar.gz"))
-	verify(2, "two exports of which", in("a.tar.gz"), in("a.tar.gz"), in("a.tar.gz"))
+	t.Run("two exports of one history are joined", func(t *testing.T) {
+		verify(t, 0, ": 1 to 2, then 1 to 3\n", in("a.tar.gz"), in("b.tar.gz"))
+		verify(t, 0, "JOINED      history of org_", in("whole.tar.gz"), in("all.tar.gz"))
+		verify(t, 0, "NOT JOINED  ", in("b.tar.gz"), in("a.tar.gz"))
+		verify(t, 0, "JOINED      decision/", in("a.tar.gz"), in("all.tar.gz"))
+		if said := verify(t, 0, `"joined":["decision/`, in("a.tar.gz"), in("b.tar.gz"), "--json"); strings.Count(said, `"valid":true`) != 2 {
+			t.Errorf("as JSON: %s", said)
+		}
+	})
+	t.Run("a join of anything else is refused", func(t *testing.T) {
+		verify(t, 2, "compared only if both are exports", in("a.tar.gz"), in("kept/k1.json"))
+		verify(t, 2, "compared only if both are exports", in("kept/k1.json"), in("a.tar.gz"))
+		verify(t, 2, "two exports of which", in("a.tar.gz"), in("a.tar.gz"), in("a.tar.gz"))
+	})
 
 	const here = "PROVEN      kept: the %d kept records that the filters cover are in the export as they were signed"
-	verify(0, fmt.Sprintf(here, 3), in("b.tar.gz"), "--with", in("kept"))
-	verify(0, fmt.Sprintf(here, 3), in("all.tar.gz"), "--with", in("kept"))
-	verify(0, "anything about the 1 kept records that the filters and the period do not cover: k3.json", in("a.tar.gz"), "--with", in("kept"))
-	verify(2, "--with must be a folder", in("a.tar.gz"), "--with", in("missing"))
-	verify(2, "--with needs an export: a record alone", in("kept/k1.json"), "--with", in("kept"))
+	t.Run("kept answers are found in an export", func(t *testing.T) {
+		verify(t, 0, fmt.Sprintf(here, 3), in("b.tar.gz"), "--with", in("kept"))
+		verify(t, 0, fmt.Sprintf(here, 3), in("all.tar.gz"), "--with", in("kept"))
+		verify(t, 0, "anything about the 1 kept records that the filters and the period do not cover: k3.json", in("a.tar.gz"), "--with", in("kept"))
+	})
+	t.Run("kept answers that cannot be compared are refused", func(t *testing.T) {
+		verify(t, 2, "--with must be a folder", in("a.tar.gz"), "--with", in("missing"))
+		verify(t, 2, "--with needs an export: a record alone", in("kept/k1.json"), "--with", in("kept"))
+	})
 
-	one := verify(0, "SAMPLE      1 of 3 decisions, which the nonce has drawn:\n            sequence ", in("b.tar.gz"), "--sample", "1", "--nonce", "6152")
-	if again := verify(0, "SAMPLE", in("all.tar.gz"), "--sample", "1", "--nonce", "6152"); one[strings.Index(one, "SAMPLE"):] != again[strings.Index(again, "SAMPLE"):] {
-		t.Errorf("another decision of another export of the same history is drawn: %s, %s", one, again)
-	}
-	verify(0, `"sample":{"drawn":[{"decisionId":"asd_`, in("b.tar.gz"), "--sample", "5", "--nonce", "6152", "--json")
-	verify(2, "--nonce must be a text of your own", in("b.tar.gz"), "--sample", "1")
-	verify(2, "--sample must be 1 to 10000", in("b.tar.gz"), "--nonce", "6152")
-	verify(2, "--sample must be 1 to 10000", in("b.tar.gz"), "--nonce", "6152", "--sample=-1")
-	verify(2, "--sample: name one export", in("a.tar.gz"), in("b.tar.gz"), "--nonce", "6152", "--sample", "1")
-	verify(2, "--sample: name one export", "--nonce", "6152", "--sample", "1")
-	verify(2, "--sample needs an export: a record alone", in("kept/k1.json"), "--nonce", "6152", "--sample", "1")
+	t.Run("the nonce draws the same sample from each export", func(t *testing.T) {
+		one := verify(t, 0, "SAMPLE      1 of 3 decisions, which the nonce has drawn:\n            sequence ", in("b.tar.gz"), "--sample", "1", "--nonce", "6152")
+		if again := verify(t, 0, "SAMPLE", in("all.tar.gz"), "--sample", "1", "--nonce", "6152"); one[strings.Index(one, "SAMPLE"):] != again[strings.Index(again, "SAMPLE"):] {
+			t.Errorf("another decision of another export of the same history is drawn: %s, %s", one, again)
+		}
+		verify(t, 0, `"sample":{"drawn":[{"decisionId":"asd_`, in("b.tar.gz"), "--sample", "5", "--nonce", "6152", "--json")
+	})
+	t.Run("a wrong request for a sample is refused", func(t *testing.T) {
+		verify(t, 2, "--nonce must be a text of your own", in("b.tar.gz"), "--sample", "1")
+		verify(t, 2, "--sample must be 1 to 10000", in("b.tar.gz"), "--nonce", "6152")
+		verify(t, 2, "--sample must be 1 to 10000", in("b.tar.gz"), "--nonce", "6152", "--sample=-1")
+		verify(t, 2, "--sample: name one export", in("a.tar.gz"), in("b.tar.gz"), "--nonce", "6152", "--sample", "1")
+		verify(t, 2, "--sample: name one export", "--nonce", "6152", "--sample", "1")
+		verify(t, 2, "--sample needs an export: a record alone", in("kept/k1.json"), "--nonce", "6152", "--sample", "1")
+	})
 
 	// Two records: one that the service has signed, and one that it has not.
 	seed, err := os.ReadFile(filepath.Join(dir, "signing.key"))
@@ -209,9 +221,11 @@ func TestExportsAreJoinedAndHeldAgainstKeptAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	keep("kept/dropped.json", string(dropped))
-	for _, export := range []string{"a.tar.gz", "all.tar.gz"} {
-		verify(1, "FALSE       with: dropped.json: position", in(export), "--with", in("kept"))
-	}
+	t.Run("a kept answer that the export lacks is found", func(t *testing.T) {
+		for _, export := range []string{"a.tar.gz", "all.tar.gz"} {
+			verify(t, 1, "FALSE       with: dropped.json: position", in(export), "--with", in("kept"))
+		}
+	})
 }
 
 // A dispute pack about a purchase can be written and verified, with and without the answers that

@@ -31,7 +31,7 @@ func TestSelectedReviewsAreRejectedTogether(t *testing.T) {
 	admin.form("/reviews/"+resolved, url.Values{"verdict": {"approved"}, "reason": {"It is expected work"}})
 	admin.want(admin.get("/reviews/"+resolved), 200, "<blockquote>It is expected work</blockquote>")
 	admin.want(admin.form("/reviews/reject", url.Values{"id": {one}}), 400, "reason must be 1 to 1000 characters")
-	admin.want(admin.form("/reviews/reject", url.Values{"reason": {"no"}}), 400, "select 1 to 25 decisions")
+	admin.want(admin.form("/reviews/reject", url.Values{"reason": {"no"}}), 400, "Select 1 to 25 decisions")
 	auditor.want(auditor.form("/reviews/reject", url.Values{"id": {one}, "reason": {"no"}}), 403, "")
 	got := admin.form("/reviews/reject", url.Values{"id": {one, two, resolved}, "reason": {"the loop of last night"}})
 	admin.want(admin.follow(got), 200, "2 of 3 decisions rejected. Not recorded for the others: decision was already resolved.")

@@ -45,7 +45,7 @@ func TestAReviewSaysWhatAPersonNeeds(t *testing.T) {
 	page := admin.get("/reviews/" + second)
 	admin.want(plain(page), 200, "“agent-7” wants to call “write” of “files”")
 	for _, part := range []string{
-		"<title>Review asd_", "<h1>Tool call</h1>", "tidy up the archive", "run-k2", "matches the signed hash",
+		"<title>Review asd_", "<h1>Tool call</h1>", "tidy up the archive", "run-k2", "they match the signed hash",
 		`&#34;path&#34;: &#34;/srv/archive/2019&#34;`, "mcp.risk.threshold", "Similar decisions before", first, `name="reason"`, "policies/2",
 	} {
 		admin.want(page, 200, part)

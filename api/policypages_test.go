@@ -250,7 +250,7 @@ func TestTheFormLosesNothing(t *testing.T) {
 		e.fields.Set("f_maxUsdPerTransaction", "five")
 		e.fields.Set("f_blockedHosts", "evil.example")
 		e.press("check", 400)
-		e.want(e.page, 400, "maxUsdPerTransaction must be a number, such as 2.50")
+		e.want(e.page, 400, "Largest amount of one payment: this must be a number, such as 2.50")
 		e.text(strings.Replace(start, `"b.example"`, `"c.example"`, 1))
 		e.field("maxUsdPerTransaction", "five")
 		e.field("blockedHosts", "evil.example")

@@ -7,6 +7,7 @@
 set -eu
 psql -v ON_ERROR_STOP=1 --quiet --username "${POSTGRES_USER:-${PGUSER:-postgres}}" --dbname "$POSTGRES_DB" \
 	-v db="$POSTGRES_DB" -v migrate="$MIGRATE_PASSWORD" -v serve="$SERVE_PASSWORD" <<'SQL'
+set client_min_messages = warning;
 select format('create role %I %s', name, options)
 from (values (1, 'countersign_owner', 'nologin'),
 	(2, 'countersign_app', 'nologin'),

@@ -171,8 +171,9 @@ type policyEditor struct {
 	Reason   string // reason for the activation, as written
 	Lint     []events.PolicyLint
 	Said     []string
-	Adds     []string         // sentences that the active version does not have
-	Drops    []string         // sentences that only the active version has
+	Edits    []edited         // sentences about the same list as one of the active version
+	Adds     []string         // other sentences that the active version does not have
+	Drops    []string         // other sentences that only the active version has
 	Author   string           // name of the draft's author
 	Diff     []words.DiffLine // changes since the active version
 	Preview  *decisions.Preview
@@ -258,7 +259,7 @@ func (r *Room) checkPolicy(ctx context.Context, p organizations.Principal, page 
 		return e, err
 	}
 	if page.Active != nil {
-		e.Adds, e.Drops = without(e.Said, page.Active.Sentences), without(page.Active.Sentences, e.Said)
+		e.Edits, e.Adds, e.Drops = pair(without(e.Said, page.Active.Sentences), without(page.Active.Sentences, e.Said))
 		e.Diff = words.Diff(withoutVersion(page.Active.Text), withoutVersion(text))
 	}
 	preview, err := r.Commands.PreviewPolicy(ctx, p, []byte(text))
@@ -276,6 +277,24 @@ func without(list, other []string) (rest []string) {
 		}
 	}
 	return rest
+}
+
+// edited is a sentence of a policy whose list another version has with other entries.
+type edited struct{ Now, Before string }
+
+// pair takes out the added and dropped sentences that are equal up to their first colon, because
+// they are about the same list.
+func pair(adds, drops []string) (edits []edited, added, dropped []string) {
+	for _, now := range adds {
+		about, _, isList := strings.Cut(now, ": ")
+		i := slices.IndexFunc(drops, func(before string) bool { return strings.HasPrefix(before, about+": ") })
+		if !isList || i < 0 {
+			added = append(added, now)
+			continue
+		}
+		edits, drops = append(edits, edited{now, drops[i]}), slices.Delete(drops, i, i+1)
+	}
+	return edits, added, drops
 }
 
 func lintOf(d assurance.Draft) (list []events.PolicyLint) {
@@ -351,7 +370,7 @@ func (r *Room) postActivate(v *web.Visit) (web.View, error) {
 	if err != nil {
 		return r.notActivated(v, reason, err)
 	}
-	return web.View{Location: "/policies/" + strconv.Itoa(a.Version), Done: fmt.Sprintf("Version %d is active. Every decision from now on uses it.", a.Version)}, nil
+	return web.View{Location: "/policies/" + strconv.Itoa(a.Version), Done: fmt.Sprintf("Version %d is active. Every new decision uses it; a repeated request gets its old answer.", a.Version)}, nil
 }
 
 // notActivated returns a page that explains why a draft was not activated and shows the reason

@@ -121,7 +121,7 @@ func (f policyField) member(given string) (value jsontext.Value, problem string)
 		if value := jsontext.Value(given); value.IsValid() && value.Kind() == '0' {
 			return value, ""
 		}
-		return nil, f.Name + " must be a number, such as 2.50"
+		return nil, f.Label + ": this must be a number, such as 2.50"
 	case f.Kind == "list":
 		list := []string{}
 		for line := range strings.Lines(given) {
@@ -133,7 +133,7 @@ func (f policyField) member(given string) (value jsontext.Value, problem string)
 	}
 	value, err := json.Marshal(says)
 	if err != nil {
-		return nil, f.Name + " has characters that are not valid Unicode"
+		return nil, f.Label + ": this has characters that are not valid Unicode"
 	}
 	return value, ""
 }

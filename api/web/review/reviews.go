@@ -320,7 +320,7 @@ func (r *Room) waitingFor(ctx context.Context, p organizations.Principal, after 
 func (r *Room) rejectReviews(v *web.Visit) (web.View, error) {
 	chosen := v.Form["id"]
 	if len(chosen) == 0 || len(chosen) > shownReviews {
-		return web.View{}, policy.Refuse("out_of_range", "/id", "select 1 to "+strconv.Itoa(shownReviews)+" decisions")
+		return web.View{}, policy.Refuse("out_of_range", "/id", "Select 1 to "+strconv.Itoa(shownReviews)+" decisions")
 	}
 	v.Form.Set("verdict", assurance.VerdictRejected)
 	in, err := readVerdict(v.Form)

@@ -130,7 +130,14 @@ func (c *Backup) say(ctx context.Context, o *screen.Output, n *node.Node, m back
 	}
 	text := fmt.Sprintf("%s  %d events up to position %d\n", c.Out, m.Position, m.Position)
 	if !c.WithoutKeys {
-		text += fmt.Sprintf("%s  data keys and %d key files, encrypted; store the file elsewhere, for at most 30 days\n", c.keysPath(), keyFiles)
+		holds := "data keys"
+		if keyFiles > 0 {
+			holds += fmt.Sprintf(" and %d key files", keyFiles)
+		}
+		text += fmt.Sprintf("%s  %s, encrypted; store the file elsewhere, for at most 30 days\n", c.keysPath(), holds)
+		if keyFiles == 0 {
+			text += "NOT in the backup: SIGNING_KEY, DATA_KEK, TOKEN_KEY and CHECKPOINT_KEY. Keep copies: without DATA_KEK nobody can read the personal data in it\n"
+		}
 	}
 	if archived.Objects > 0 {
 		text += fmt.Sprintf("NOT in the backup: the archive, %d events in %d objects. They are part of the ledger: copy the store that ARCHIVE_STORE names now or later, and keep the copy as long as this backup\n", archived.Events, archived.Objects)
@@ -334,7 +341,7 @@ func (c *Restore) outside(ctx context.Context, l *ledger.Ledger) (string, error)
 	case found:
 		return "the newest checkpoint outside the database matches this history", nil
 	}
-	return "no checkpoint is stored outside the database, so newer events may be missing", nil
+	return "no checkpoint of this ledger is in " + checkpoints.Folder.Path + ", so newer events may be missing; CHECKPOINT_DIR names the folder of the nodes", nil
 }
 
 // copyBack restores the tables or the base copy, and returns the files of the key file, by name.

@@ -60,12 +60,15 @@ type migrateUpCmd struct {
 }
 
 // Run applies the missing migrations.
-func (c *migrateUpCmd) Run(ctx context.Context) error {
+func (c *migrateUpCmd) Run(ctx context.Context, o *screen.Output) error {
 	url, err := c.url()
 	if err != nil {
 		return err
 	}
-	return migrations.UpPartitioned(ctx, url, c.Origin, c.Partitions)
+	if err := migrations.UpPartitioned(ctx, url, c.Origin, c.Partitions); err != nil {
+		return err
+	}
+	return (&migrateStatusCmd{c.databaseURL}).Run(ctx, o)
 }
 
 type migrateDownCmd struct{ databaseURL }

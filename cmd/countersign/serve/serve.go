@@ -281,7 +281,11 @@ func (s *running) announce(o *screen.Output) error {
 	if s.cmd.Private() {
 		where = s.cmd.Dir() + " (delete this folder to delete everything)"
 	}
-	text := fmt.Sprintf(`countersign answers at %[1]s
+	listens := ""
+	if s.cmd.BaseURL != "http://"+s.address {
+		listens = "\n  listens   on " + s.address
+	}
+	text := fmt.Sprintf(`countersign answers at %[1]s%[11]s
   ledger    %[2]s, stored in %[3]s
   signing   %[4]s
   heads     %[10]s
@@ -296,7 +300,7 @@ next, in another terminal:
   curl -s %[1]s/api/agent-services/action-safety/quick -H 'Content-Type: application/json' \
        -H 'X-API-Key: THE_KEY' -d '{"command":"git push --force origin main"}'
 stop with Ctrl-C
-`, s.cmd.BaseURL, s.node.Ledger.Origin(), where, key, s.metrics, s.members, agents, s.checkout, s.payments.Said, s.heads)
+`, s.cmd.BaseURL, s.node.Ledger.Origin(), where, key, s.metrics, s.members, agents, s.checkout, s.payments.Said, s.heads, listens)
 	return o.Result(map[string]string{
 		"baseUrl": s.cmd.BaseURL, "origin": s.node.Ledger.Origin(), "keyId": s.node.App.Signer.KeyID(), "metrics": "http://" + s.metrics + "/metrics",
 	}, text)

@@ -116,8 +116,9 @@ func (s *Server) readyDatabase(ctx context.Context, r *Readiness) {
 		r.Failed = append(r.Failed, "database")
 		return
 	}
-	// The database's time must be between the start and the end of the request, even if one of the
-	// machines was stopped for a while.
+	// The database's time must be between the start and the end of the request, give or take
+	// maxClockSkew. Both ends are compared, so that a pause of either machine during the request
+	// is not reported as a wrong clock.
 	if answered := s.app.Clock(); now.Before(asked.Add(-maxClockSkew)) || now.After(answered.Add(maxClockSkew)) {
 		r.Degraded = append(r.Degraded, "clock")
 	}

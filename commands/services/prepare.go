@@ -13,8 +13,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// prepared is a computed and signed answer with the event to append. It is appended when the call
-// is paid.
+// prepared is a computed answer, signed if the service signs its answers, with the data of its
+// event call.completed. The event is appended when the call is paid.
 type prepared struct {
 	answer        policy.Answer
 	home          string                // id in whose partition it will be recorded: that of the fund or the payment

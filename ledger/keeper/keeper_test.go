@@ -102,7 +102,8 @@ func TestCheckpointsOfAnExistingLedger(t *testing.T) {
 	fixture.Clean(t, l, 302)
 }
 
-// A node continues the tree where another has stopped, at every width of a tile.
+// TestCheckpointsGoOnAfterARestart checks that a restarted node continues the tree where the last
+// one stopped, also in the middle of a tile.
 func TestCheckpointsGoOnAfterARestart(t *testing.T) {
 	t.Parallel()
 	db, folder := fixture.OnePartition(t), t.TempDir()

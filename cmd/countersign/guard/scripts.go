@@ -36,8 +36,8 @@ var gitHooks = map[string][]string{
 	"checkout": {"post-checkout"}, "switch": {"post-checkout"}, "rebase": {"pre-rebase", "post-rewrite"}, "am": {"applypatch-msg", "pre-applypatch", "post-applypatch"},
 }
 
-// withFiles judges an action together with the files that it would run, and returns the worse of
-// the two verdicts.
+// withFiles judges an action again with the contents of the files and Git hooks that it would run.
+// It returns the worst verdict, which is score if the files make none worse.
 func (g Guard) withFiles(action actionrisk.Action, score actionrisk.ScoreOutput, trace actionrisk.Trace) (actionrisk.ScoreOutput, actionrisk.Trace) {
 	files := map[string]string{}
 	wanted := trace.Wanted

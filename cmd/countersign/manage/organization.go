@@ -14,7 +14,7 @@ import (
 
 // ofOrganization has the flag that selects the organization of a command.
 type ofOrganization struct {
-	Org string `help:"Id or name of the organization. Default: the one set by org use, or the only one." env:"COUNTERSIGN_ORG" placeholder:"ORG"`
+	Org string `help:"Id or name of the organization. Default: the one that you set with countersign org use, or the only one." env:"COUNTERSIGN_ORG" placeholder:"ORG"`
 	setting.Ledger
 }
 

@@ -20,7 +20,7 @@ import (
 // Org has the commands for organizations. Events have the actor "operator".
 type Org struct {
 	Create orgCreateCmd `cmd:"" help:"Create an organization with its first owner."`
-	Update orgUpdateCmd `cmd:"" help:"Rename an organization, change its plan, suspend, lapse or resume it."`
+	Update orgUpdateCmd `cmd:"" help:"Rename an organization, change its plan, or set its state: active, suspended or lapsed."`
 	List   orgListCmd   `cmd:"" help:"List all organizations."`
 	Show   orgShowCmd   `cmd:"" help:"Show an organization with its members."`
 	Use    orgUseCmd    `cmd:"" help:"Set the organization that commands use without --org."`

@@ -26,7 +26,7 @@ import (
 // packed has the flags of commands that write a bundle to a file.
 type packed struct {
 	setting.Ledger
-	Org        string `help:"Organization, or the word service for the operator's own tenant. Default: the one set by org use, or the only one." env:"COUNTERSIGN_ORG" placeholder:"ORG"`
+	Org        string `help:"Organization, or the word service for the operator's own tenant. Default: the one that you set with countersign org use, or the only one." env:"COUNTERSIGN_ORG" placeholder:"ORG"`
 	Out        string `help:"File to write (.tar.gz), or - for standard output." required:"" placeholder:"FILE"`
 	NoPersonal bool   `help:"Leave out personal data." name:"no-personal"`
 	FullSpeed  bool   `help:"Do not slow down while the service appends events." name:"full-speed"`
@@ -131,10 +131,10 @@ func (c *packed) write(ctx context.Context, o *screen.Output, named bool, export
 	return m, file.Close(err)
 }
 
-// pack makes the bundle and packs it. Normally it packs before the export is recorded in the
-// ledger, because the disk may be full. If direct is true, to sends the data elsewhere at once (a
-// pipe or device). Then it packs afterwards, so that no data leaves without a record in the
-// ledger.
+// pack makes the bundle and writes it, packed, to the writer to. If direct is true, to is standard
+// output, a pipe or a device, which passes the data on at once; then pack writes only after the
+// export is recorded in the ledger, so that no data leaves without a record. Otherwise it writes
+// before the export is recorded, so that a full disk leaves no record.
 func (c *packed) pack(ctx context.Context, o *screen.Output, named bool, to io.Writer, direct bool, export exporter) (m evidence.Exported, err error) {
 	n, err := node.Start(ctx, &c.Ledger, false, true, "", logs.New(slog.LevelWarn), func(string, ...any) {})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 // Oversight prints figures about human reviews, computed from the events.
 type Oversight struct {
-	Org    string `help:"Organization. Default: the one set by org use, or the only one." env:"COUNTERSIGN_ORG" placeholder:"ORG"`
+	Org    string `help:"Organization. Default: the one that you set with countersign org use, or the only one." env:"COUNTERSIGN_ORG" placeholder:"ORG"`
 	Period string `help:"The quarter, month or year in which the decisions were recorded: 2026Q4, 2026-11 or 2026." required:"" placeholder:"PERIOD"`
 	setting.Ledger
 }

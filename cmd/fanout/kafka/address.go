@@ -168,7 +168,7 @@ func bearer(q url.Values, user *url.Userinfo) (sasl.Mechanism, error) {
 		return byCredentials(q, user)
 	}
 	if user != nil || q.Has("scope") {
-		return nil, errors.New("token allows no user, password or scope, because the token in the file identifies the client")
+		return nil, errors.New("token=FILE cannot be combined with a user, a password or scope, because the token in the file identifies the client")
 	}
 	read := func(context.Context) (oauth.Auth, error) {
 		text, err := os.ReadFile(q.Get("token"))

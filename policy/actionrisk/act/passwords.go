@@ -20,9 +20,9 @@ var passwordOptions = map[string][]string{
 	"wget": {"--password", "--http-password", "--ftp-password"}, "sshpass": {"-p", "-p*"},
 }
 
-// PasswordAt returns where the password is if word i is one of the password options: the index of
-// the word that contains the password (word i or the next one), and the offset in this word. at is
-// negative if word i is no such option.
+// PasswordAt returns the position of the password if word i is one of the password options: word
+// is the index of the word that contains it (i or i+1), and at is the offset in that word. at is
+// negative if word i is not a password option or has no password.
 func PasswordAt(options []string, words []string, i int) (word, at int) {
 	for _, option := range options {
 		o, named := strings.CutPrefix(option, "user:")

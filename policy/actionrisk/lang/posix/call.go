@@ -516,7 +516,7 @@ func gitUsage(v *act.Invocation) bool {
 	return v.Exe == "git" && gitCommands.Has(v.Operand(0)) && v.Operand(0) != "grep" && v.Has("-h")
 }
 
-// argv judges words that are a carried command.
+// argv judges the command that another program runs, such as the words after sudo, time or xargs.
 func argv(sh *interp.Process, words []act.Word, w *facts.Wrapper, v *act.Invocation) act.Flow {
 	if len(words) > 1 && words[0].Text == "-c" { // for example flock FILE -c TEXT, su USER -- -c TEXT
 		return sh.Interpret("shell", words[1], v, v.Exe+" -c", nil)

@@ -127,9 +127,9 @@ func (w *jsonWalk) isFunction(name string) bool {
 	return w.e.Calls.IsContractVerb(name) && !amounts.GeneralNames.Has(name)
 }
 
-// namedAfter returns the contract function that the last words of the tool's name form, if the
-// arguments contain a blockchain address: addOwner for safe_add_owner. It returns "" if there is
-// none.
+// namedAfter returns the contract function whose name is the last two to four words of the tool's
+// name, such as addOwner for safe_add_owner. It returns "" if there is none, or if no argument is
+// a blockchain address.
 func (w *jsonWalk) namedAfter(words []string, args *tree.Node) string {
 	if !slices.ContainsFunc(args.Kids, func(k *tree.Node) bool {
 		return k.Kind == '"' && strings.HasPrefix(k.Text, "0x") && amounts.IsAddress(k.Text)

@@ -77,6 +77,9 @@ func IsSeries(eventType, series string) bool {
 	return ok && slices.Contains(n.outcomes, outcome)
 }
 
+// OfAgent reports whether events of a type can be numbered for an agent.
+func OfAgent(eventType string) bool { return kinds[eventType].series.agent != noAgent }
+
 // AgentOf returns the id of the agent's data key for which an event must be numbered. If
 // ofDecision is true, the payload does not determine the agent: it is the agent of the decision in
 // the event's stream.

@@ -28,7 +28,7 @@ func (s *spanResult) numbers(r *run, e *ledger.Event, read bool) {
 			fault("series", "must be %q, according to its payload", series)
 		case !ofDecision && e.Agent != agent:
 			fault("agent", "must be %q, according to its payload", agent)
-		case agent == "" && namesAgent(e):
+		case agent == "" && events.NamesAgent(e.Type, e.Payload):
 			fault("agent", "must be the data key of record.subject.agentId, which the payload does not name")
 		}
 	} else if !events.IsSeries(e.Type, e.Series) || e.Agent != "" && !events.OfAgent(e.Type) {
@@ -46,12 +46,6 @@ func (s *spanResult) numbers(r *run, e *ledger.Event, read bool) {
 	case e.Type == events.TypeDecisionRecorded:
 		r.set.add(kindAgentDecided, r.set.fingerprint(e.Agent), e.Position, e.Tenant, e.Stream)
 	}
-}
-
-// namesAgent reports whether an event is a decision whose record has an agent.
-func namesAgent(e *ledger.Event) bool {
-	_, _, named := canon.Find(e.Payload, "record", "subject", "agentId")
-	return named && e.Type == events.TypeDecisionRecorded
 }
 
 // addNumber adds the number of an event, and the hash that the event names for the previous

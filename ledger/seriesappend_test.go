@@ -13,6 +13,9 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
+// notSigned is a fault of the receipts of these tests, which need numbers and no signatures.
+const notSigned = "must contain a signed record"
+
 // receipt returns an append of a receipt of an agent, which is numbered in two series.
 func receipt(tenant, agent, id string, isNew bool) ledger.Append {
 	return ledger.Append{Tenant: tenant, Events: []ledger.Pending{{Stream: "decision/" + id, Expect: ledger.New(), ID: "evt_" + id, Type: "receipt.recorded",
@@ -45,7 +48,7 @@ func TestTwoNodesNumberTheSameSeries(t *testing.T) {
 				})
 			}
 			work.Wait()
-			fixture.Clean(t, nodes[0], callers*each)
+			fixture.Clean(t, nodes[0], callers*each, notSigned)
 			var numbered int
 			if err := nodes[0].Pool().QueryRow(t.Context(), `select count(*) from events where series = 'receipt/violation' and agent is not null`).Scan(&numbered); err != nil || numbered != callers*each*3/4 {
 				t.Errorf("%d events are numbered, %v", numbered, err)
@@ -66,7 +69,7 @@ func TestAnAgentThatIsNotNew(t *testing.T) {
 			t.Errorf("append %d has the numbers %d and %d", i, e.SeriesN, e.AgentN)
 		}
 	}
-	fixture.Clean(t, one, 3)
+	fixture.Clean(t, one, 3, notSigned)
 }
 
 // A node that has lost a swap reads the missed events and keeps its cached series. It does not
@@ -92,7 +95,7 @@ func TestALostSwapKeepsTheSeries(t *testing.T) {
 	if by := one.Stats().LockPath.Load() - before; by > 8 {
 		t.Errorf("%d of %d batches took the lock path after one lost swap", by, agents)
 	}
-	fixture.Clean(t, one, 2*agents+3)
+	fixture.Clean(t, one, 2*agents+3, notSigned)
 }
 
 // The look-ups of the sequencer and the pages of a series use the indexes of series, both before

@@ -150,7 +150,7 @@ func TestExportsAreJoinedAndHeldAgainstKeptAnswers(t *testing.T) {
 	t.Run("two exports of one history are joined", func(t *testing.T) {
 		verify(t, 0, ": 1 to 2, then 1 to 3\n", in("a.tar.gz"), in("b.tar.gz"))
 		verify(t, 0, "JOINED      history of org_", in("whole.tar.gz"), in("all.tar.gz"))
-		verify(t, 0, "NOT JOINED  ", in("b.tar.gz"), in("a.tar.gz"))
+		verify(t, 1, "NOT JOINED  ", in("b.tar.gz"), in("a.tar.gz"))
 		verify(t, 0, "JOINED      decision/", in("a.tar.gz"), in("all.tar.gz"))
 		if said := verify(t, 0, `"joined":["decision/`, in("a.tar.gz"), in("b.tar.gz"), "--json"); strings.Count(said, `"valid":true`) != 2 {
 			t.Errorf("as JSON: %s", said)

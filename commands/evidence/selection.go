@@ -219,7 +219,7 @@ func (x *exporting) writeSelection(ctx context.Context) error {
 			x.state()
 			return errors.Join(err, x.closeFiles())
 		default:
-			err = x.line(ctx, waiting[0], true, x.within <= bundle.AllProofs)
+			err = x.line(ctx, waiting[0], true, true) // no link of a series binds it
 			waiting = waiting[1:]
 		}
 		if err != nil {

@@ -114,6 +114,7 @@ func TestAuditFindsEveryAttack(t *testing.T) {
 		{"a decision removed and its receipt left", `delete from events where event_id = 'evt_2'; update events set version = version - 1 where stream = 'decision/org_a_0';` + renumber, true, false},
 		{"a signed decision moved to another organization", `update events set tenant = 'org_b', tseq = tseq + 500 where stream = 'decision/org_a_1'`, true, false},
 		{"recordHash and signature of sealed decisions zeroed", `update events set payload = convert_to(regexp_replace(convert_from(payload, 'UTF8'), '"recordHash":"[0-9a-f]{64}"', '"recordHash":"' || repeat('0', 64) || '"'), 'UTF8') where type = 'decision.recorded'`, true, false},
+		{"a decision without its signature", `update events set key_id = '', payload = convert_to(regexp_replace(convert_from(payload, 'UTF8'), '"integrity":\{[^}]*\},', ''), 'UTF8') where stream = 'decision/org_a_1'`, true, false},
 		{"all times an hour earlier", `update events set occurred_us = occurred_us - 3600000000`, true, false},
 		{"all times an hour later", `update events set occurred_us = occurred_us + 3600000000; update subject_keys set destroyed_us = destroyed_us + 3600000000 where destroyed_us is not null`, true, true},
 	} {
@@ -200,6 +201,8 @@ func TestAuditFindsFalseNumbers(t *testing.T) {
 		{"in no series", `update events set ` + numbers + ` where stream = 'decision/org_a_1' and type = 'decision.recorded'`, true, "series", `must be "decision/deny", according to its payload`},
 		{"for another agent", `update events set agent = 'sub_org_a_0' where stream = 'decision/org_a_1'`, true, "agent", `must be "sub_org_a_1", according to its payload`},
 		{"for no agent", `update events set agent = null, agent_n = null, agent_prev = null where stream = 'decision/org_a_1' and type = 'decision.recorded'`, true, "agent", `must be "sub_org_a_1", according to its payload`},
+		{"for an agent without a data key", `update events set agent = null, agent_n = null, agent_prev = null, payload = convert_to(replace(convert_from(payload, 'UTF8'), '"keyId":"sub_org_a_1"', '"keyId":""'), 'UTF8')
+			where stream = 'decision/org_a_1' and type = 'decision.recorded'`, true, "agent", "must be the data key of record.subject.agentId"},
 		{"a receipt for another agent", `update events set agent = 'sub_org_a_1' where type = 'receipt.recorded' and tenant = 'org_a'`, true, "agent", "must be the agent of the decision in its stream"},
 		{"a receipt for no agent", `update events set agent = null, agent_n = null, agent_prev = null where type = 'receipt.recorded' and tenant = 'org_a'`, true, "agent", "must be the agent of the decision in its stream"},
 		{"an event of a kind that has none", `update events set series = 'decision/deny', series_n = 3 where type = 'organization_token.issued' and tenant = 'org_a'`, true, "series", `must be "", according to its payload`},

@@ -28,8 +28,10 @@ func (s *spanResult) numbers(r *run, e *ledger.Event, read bool) {
 			fault("series", "must be %q, according to its payload", series)
 		case !ofDecision && e.Agent != agent:
 			fault("agent", "must be %q, according to its payload", agent)
+		case agent == "" && events.NamesAgent(e.Type, e.Payload):
+			fault("agent", "must be the data key of record.subject.agentId, which the payload does not name")
 		}
-	} else if !events.IsSeries(e.Type, e.Series) {
+	} else if !events.IsSeries(e.Type, e.Series) || e.Agent != "" && !events.OfAgent(e.Type) {
 		fault("series", "must be one of %q", events.SeriesNames(e.Type))
 	}
 	if e.Series != "" {

@@ -11,6 +11,7 @@ import (
 	"github.com/countersign/countersign/ledger/internal/fixture"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/policy/canon"
 )
 
 // changes contains for each column an expression for another value that the schema allows.
@@ -60,7 +61,9 @@ func TestVerificationFindsEveryChangeInTheDatabase(t *testing.T) {
 		a := fixture.One(fmt.Sprint("a/", i), ledger.New(), fmt.Sprint("a", i))
 		a.Events = append(a.Events, fixture.Pending("counter", ledger.Any(9), fmt.Sprint("b", i)))
 		numbered := &a.Events[0]
-		numbered.Type, numbered.Payload, numbered.Agent = "receipt.recorded", []byte(`{"record":{"conformance":"violation"}}`), "sub_1"
+		envelope := fixture.Must(signer.Sign("application/vnd.svc.decision.v1+json", map[string]any{"decision": "deny", "decisionId": fmt.Sprint(i)}))
+		numbered.Stream, numbered.Type, numbered.KeyID = fmt.Sprint("decision/", i), "decision.recorded", signer.KeyID()
+		numbered.Payload = fixture.Must(canon.Marshal(map[string]any{"integrity": envelope.Integrity, "record": envelope.Record}))
 		a.Tenant = fmt.Sprint("org_", i%2)
 		if _, err := l.Append(ctx, a); err != nil {
 			t.Fatal(err)

@@ -57,7 +57,6 @@ func (v *verifier) disputed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	known := decisions{}
 	count, last := int64(0), ""
 	if err := v.lines(ctx, eventsFile, func(n int, text []byte) error {
 		bad := func(what string) error { return falsef("%s line %d: %s", eventsFile, n, what) }
@@ -81,7 +80,7 @@ func (v *verifier) disputed(ctx context.Context) error {
 		count, last = count+1, l.Hash
 		v.remember(&l, &e, wanted)
 		v.ends[l.Position] = true
-		if no := v.record(l, known); no != "" {
+		if no := v.record(l, v.m.PriorDecisions); no != "" {
 			return bad(no)
 		}
 		v.meet(&l)

@@ -35,7 +35,7 @@ func ReadKeySet(text []byte) ([]Key, error) {
 	var keys []Key
 	for _, key := range set.Keys {
 		public, err := base64.RawURLEncoding.DecodeString(key.X)
-		if err != nil || key.CRV != "Ed25519" || len(public) != ed25519.PublicKeySize || seal.KeyID(public) != key.KID {
+		if err != nil || base64.RawURLEncoding.EncodeToString(public) != key.X || key.CRV != "Ed25519" || len(public) != ed25519.PublicKeySize || seal.KeyID(public) != key.KID {
 			continue
 		}
 		k := Key{Purpose: cmp.Or(key.For, ledger.PurposeRecord), Public: public, Partition: key.Partition, From: key.From, Void: key.Void}

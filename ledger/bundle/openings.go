@@ -10,68 +10,159 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy/canon"
 )
 
-const openingsFile, eventsFile = "openings.jsonl", "events.jsonl"
+const openingsFile, eventsFile, redactionsFile = "openings.jsonl", "events.jsonl", "redactions.jsonl"
+
+// committed is the beginning of a commitment in a payload.
+var committed = []byte(`{"$committed":`)
+
+// isCommitment reports whether a value in a payload is a commitment.
+func isCommitment(value []byte) bool {
+	hash, begins := bytes.CutPrefix(value, []byte(`{"$committed":"`))
+	hash, ends := bytes.CutSuffix(hash, []byte(`"}`))
+	return begins && ends && isHex(string(hash))
+}
+
+// reopening is an event with the openings of its commitments.
+type reopening struct {
+	ledger.Line
+	found  []span // where the commitments are in the payload
+	record int    // number of found in the record
+}
+
+// span is a commitment in a payload, and the value that replaces it.
+type span struct {
+	start, end int
+	value      string
+}
+
+// put adds an opening. It returns false if the commitment is not at its pointer in the payload, or
+// was opened before.
+func (r *reopening) put(o Opening) bool {
+	mark, _ := o.Commitment() // cannot fail after parseOpening
+	path, ok := pathOf(o.Pointer)
+	start, end, found := canon.Find([]byte(*r.Payload), path...)
+	if !ok || !found || (*r.Payload)[start:end] != mark || slices.ContainsFunc(r.found, func(s span) bool { return s.start == start }) {
+		return false
+	}
+	r.found = append(r.found, span{start, end, o.Value})
+	if path[0] == "record" {
+		r.record++
+	}
+	return true
+}
+
+// pathOf splits a JSON pointer (RFC 6901) into the names of members. Names that JSON must escape are
+// not allowed, because canon.Find compares names as they are written.
+func pathOf(pointer string) (path []string, ok bool) {
+	names, ok := strings.CutPrefix(pointer, "/")
+	for name := range strings.SplitSeq(names, "/") {
+		name = strings.ReplaceAll(name, "~1", "/")
+		path = append(path, strings.ReplaceAll(name, "~0", "~"))
+	}
+	return path, ok && !strings.Contains(pointer, `\`)
+}
+
+// opened returns the payload with the values that are known.
+func (r *reopening) opened() string {
+	slices.SortFunc(r.found, func(a, b span) int { return a.start - b.start })
+	var text strings.Builder
+	at := 0
+	for _, s := range r.found {
+		text.WriteString((*r.Payload)[at:s.start])
+		text.WriteString(s.value)
+		at = s.end
+	}
+	text.WriteString((*r.Payload)[at:])
+	return text.String()
+}
 
 // openings replaces the commitments in payloads by their openings and verifies the records again.
 // Openings are in the order of the events, so each file is read once.
 func (v *verifier) openings(ctx context.Context) error {
-	nextEvent, stop := iter.Pull2(read(ctx, v.bundle, eventsFile, func(text []byte) (ledger.Line, bool) {
-		l, _, ok := parseLine(text)
-		return l, ok
-	}))
+	nextEvent, stop := v.lineByLine(ctx)
 	defer stop()
-	var l ledger.Line
-	var whole string // payload of l with the openings inserted so far
+	var r reopening
+	closed := 0 // number of events with a commitment that no opening has opened
+	next := func() (more bool, err error) {
+		if err := v.reopened(&r); err != nil {
+			return false, err
+		}
+		if r.Payload != nil && strings.Count(*r.Payload, string(committed)) > len(r.found) {
+			closed++
+		}
+		r = reopening{}
+		r.Line, err, more = nextEvent()
+		return more, err
+	}
 	if err := v.lines(ctx, openingsFile, func(n int, text []byte) error {
-		o, mark, ok := parseOpening(text)
+		bad := func(what string) error { return falsef("%s line %d: %s", openingsFile, n, what) }
+		o, ok := parseOpening(text)
 		if !ok {
-			return falsef("%s line %d: form", openingsFile, n)
+			return bad("form")
 		}
-		if l.ID != o.EventID || l.Payload == nil {
-			if err := v.reopened(l, whole); err != nil {
+		for r.ID != o.EventID || r.Payload == nil {
+			if more, err := next(); err != nil {
 				return err
+			} else if !more {
+				return bad("event")
 			}
-			for found := true; ; {
-				var err error
-				if l, err, found = nextEvent(); err != nil {
-					return err
-				}
-				if !found || l.ID == o.EventID {
-					break
-				}
-			}
-			if l.Payload == nil {
-				return falsef("%s line %d: event", openingsFile, n)
-			}
-			whole = *l.Payload
 		}
-		if !strings.Contains(whole, mark) {
-			return falsef("%s line %d: commitment", openingsFile, n)
+		switch {
+		case !r.put(o):
+			return bad("commitment")
+		case !v.isAgent(&r.Line, o):
+			return bad("agent")
 		}
-		whole = strings.Replace(whole, mark, o.Value, 1)
 		return nil
 	}); err != nil {
 		return err
 	}
-	if err := v.reopened(l, whole); err != nil {
-		return err
+	for more := true; more; {
+		var err error
+		if more, err = next(); err != nil {
+			return err
+		}
+	}
+	if closed > 0 {
+		v.gap("the personal members of %d events (erased, or not shown)", closed)
+	}
+	if v.selection != nil && v.selection.Agent != "" && !v.nameOpen {
+		v.gap("that %s is the data key of the agent that the filters name (the claim's name is not opened)", v.selection.Agent)
 	}
 	return v.redactions(ctx)
 }
 
-// parseOpening parses a line of openings.jsonl. mark is the commitment that replaces the value in
-// the payload.
-func parseOpening(text []byte) (o Opening, mark string, ok bool) {
-	members, err := canon.Members(text)
-	if !isCanonical(text) || err != nil || len(members) != 4 || !decodes(text, &o) || !isHex(o.Salt) {
-		return o, "", false
+// lineByLine returns a function for the next event of the bundle, and one that ends the reading.
+func (v *verifier) lineByLine(ctx context.Context) (next func() (ledger.Line, error, bool), stop func()) {
+	return iter.Pull2(read(ctx, v.bundle, eventsFile, func(text []byte) (ledger.Line, bool) {
+		l, _, ok := parseLine(text)
+		return l, ok
+	}))
+}
+
+// isAgent reports whether an opening may show this name of an agent: in a selection of an agent, the
+// claim and the agent's decisions name the agent of the filters.
+func (v *verifier) isAgent(l *ledger.Line, o Opening) bool {
+	if v.selection == nil || v.selection.Agent == "" {
+		return true
 	}
-	mark, _ = o.Commitment() // cannot fail after isHex
-	return o, mark, true
+	claim := l.Position == v.selection.Claim && o.Pointer == "/record/filters/agent"
+	decision := l.Type == events.TypeDecisionRecorded && l.Agent == v.selection.Agent && o.Pointer == "/record/subject/agentId"
+	v.nameOpen = v.nameOpen || claim
+	return !claim && !decision || textOf(jsontext.Value(o.Value)) == v.m.Filters.Agent
+}
+
+// parseOpening parses a line of openings.jsonl.
+func parseOpening(text []byte) (o Opening, ok bool) {
+	members, err := canon.Members(text)
+	return o, isCanonical(text) && err == nil && len(members) == 4 && decodes(text, &o) && isHex(o.Salt) && isStrict(o.Value)
 }
 
 // Commitment returns the JSON text that the payload contains instead of the opening's value.
@@ -84,34 +175,52 @@ func (o Opening) Commitment() (string, error) {
 	return `{"$committed":"` + hex.EncodeToString(sum[:]) + `"}`, nil
 }
 
+// redactions checks that redactions.jsonl names events of the bundle, in their order.
 func (v *verifier) redactions(ctx context.Context) error {
-	redacted := 0
-	err := v.lines(ctx, "redactions.jsonl", func(int, []byte) error { redacted++; return nil })
-	if redacted > 0 {
-		v.gap("the personal members of %d events (erased, or not shown)", redacted)
-	}
-	return err
+	nextEvent, stop := v.lineByLine(ctx)
+	defer stop()
+	return v.lines(ctx, redactionsFile, func(n int, text []byte) error {
+		var redaction struct {
+			Erased  bool   `json:"erased"`
+			EventID string `json:"eventId"`
+		}
+		if !isCanonical(text) || !decodes(text, &redaction) {
+			return falsef("%s line %d: form", redactionsFile, n)
+		}
+		for {
+			switch l, err, more := nextEvent(); {
+			case err != nil:
+				return err
+			case !more:
+				return falsef("%s line %d: event", redactionsFile, n)
+			case l.ID == redaction.EventID && l.Payload != nil:
+				return nil
+			}
+		}
+	})
 }
 
 // reopened verifies the record of an event with all its personal members restored.
-func (v *verifier) reopened(l ledger.Line, payload string) error {
-	if l.Payload == nil {
+func (v *verifier) reopened(r *reopening) error {
+	if len(r.found) == 0 {
 		return nil
 	}
-	bad := func(what string) error { return falsef("%s %s: %s", openingsFile, l.ID, what) }
+	bad := func(what string) error { return falsef("%s %s: %s", openingsFile, r.ID, what) }
+	stored, _ := canon.Members([]byte(*r.Payload)) // cannot fail: record has checked it
+	payload := r.opened()
 	members, err := canon.Members([]byte(payload))
 	if err != nil || !isPayload(payload) {
 		return bad("payload")
 	}
 	record := members["record"]
-	if record == nil || members["integrity"] == nil || bytes.Contains(record, []byte(`{"$committed":`)) {
+	if record == nil || members["integrity"] == nil || bytes.Count(stored["record"], committed) > r.record {
 		return nil
 	}
 	i := integrityOf(members["integrity"])
 	if canon.Hash(record) != i.RecordHash {
 		return bad("recordHash")
 	}
-	if key := v.recordKey(l.KeyID, l.Position); key == nil || !v.signatures.Signed(key, i.PayloadType, record, i.Signature) {
+	if key := v.recordKey(r.KeyID, r.Position); key == nil || !v.signatures.Signed(key, i.PayloadType, record, i.Signature) {
 		return bad("signature")
 	}
 	return nil

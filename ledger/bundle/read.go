@@ -41,8 +41,7 @@ func (b *Bundle) Manifest() (m Manifest, err error) {
 func (b *Bundle) Events(ctx context.Context) iter.Seq2[Shows, error] {
 	return func(yield func(Shows, error) bool) {
 		opening, stopOpenings := iter.Pull2(read(ctx, b, openingsFile, func(text []byte) (Opening, bool) {
-			o, _, ok := parseOpening(text)
-			return o, ok
+			return parseOpening(text)
 		}))
 		defer stopOpenings()
 		proof, stopProofs := iter.Pull2(read(ctx, b, inclusionFile, func(text []byte) (proven, bool) {

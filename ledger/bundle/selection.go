@@ -99,7 +99,6 @@ type shown struct {
 	n    int64 // last number read so far
 	hash ledger.Hash
 	seen checkpoint.Seen // number and hash in the pin
-	fork bool            // the event with the pinned number has another hash
 }
 
 // due returns the number that must come next.
@@ -141,7 +140,6 @@ func (v *verifier) selected(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	known := decisions{}
 	count, withheld, hidden, claimed, last := int64(0), int64(0), int64(0), false, ""
 	if err := v.lines(ctx, name, func(n int, text []byte) error {
 		bad := func(what string) error { return falsef("%s line %d: %s", name, n, what) }
@@ -155,7 +153,7 @@ func (v *verifier) selected(ctx context.Context) error {
 		count, last = count+1, l.Hash
 		v.remember(&l, &e, wanted)
 		// The event must be in a listed series, be the claim, or be an approval or receipt.
-		neighbour := false
+		neighbour, prior := false, v.m.PriorDecisions
 		switch r := v.rangeOf(&e); {
 		case r != nil:
 			no := ""
@@ -168,13 +166,16 @@ func (v *verifier) selected(ctx context.Context) error {
 			v.ends[l.Position] = true
 		case l.Payload == nil || l.Type != events.TypeApprovalRecorded && l.Type != events.TypeReceiptRecorded:
 			return bad("selection")
+		default:
+			prior = nil // the decision must be in the bundle
+			v.ends[l.Position] = true
 		}
 		// If the payload is shown, its record must be valid.
 		if l.Payload == nil {
 			if withheld++; !neighbour {
 				hidden++
 			}
-		} else if what := v.record(l, known); what != "" {
+		} else if what := v.record(l, prior); what != "" {
 			return bad(what)
 		} else if claimed && !v.repeats(e.Payload) {
 			return bad("claim")
@@ -217,9 +218,11 @@ func (v *verifier) listed(text []byte) (l ledger.Line, e ledger.Event, no string
 		no = "form"
 	case l.Tenant != v.m.Tenant:
 		no = "tenant"
+	case int64(l.P) != v.m.Partition:
+		no = "p"
 	case l.Position <= v.last:
 		no = "pos"
-	case l.Sequence <= v.sequence:
+	case l.Sequence <= v.sequence, v.sequence == 0 && l.Sequence != v.m.FirstSequence:
 		no = "tseq"
 	case l.Payload != nil && e.PayloadHash != sha256.Sum256(e.Payload):
 		no = "payload_hash"
@@ -229,6 +232,8 @@ func (v *verifier) listed(text []byte) (l ledger.Line, e ledger.Event, no string
 		no = "occurred_us"
 	case !events.IsSeries(e.Type, e.Series):
 		no = "series"
+	case !v.hasAgent(&e):
+		no = "agent"
 	}
 	v.sequence, v.occurred = l.Sequence, l.OccurredUS
 	return l, e, no
@@ -278,7 +283,6 @@ func (v *verifier) numberIn(r *shown, l *ledger.Line, e *ledger.Event) (neighbou
 		return say("%d is not the newest that was claimed", n)
 	}
 	r.n, r.hash = n, e.Hash
-	r.fork = r.fork || n == r.seen.Sequence && e.Hash.String() != r.seen.Hash
 	neighbour = n < r.First || n > r.Last
 	switch {
 	case n < r.First && (v.from == 0 || l.OccurredUS >= v.from):
@@ -338,6 +342,10 @@ func (v *verifier) repeats(payload []byte) bool {
 	if err != nil {
 		return false
 	}
+	sealed, _ := canon.Members(members["sealed"]) // empty if it is missing or not an object
+	if v.selection.Agent != "" && (!isCommitment(filters["agent"]) || textOf(sealed["keyId"]) != v.selection.Agent) {
+		return false
+	}
 	withoutAgent := func(filters map[string]jsontext.Value) string {
 		filters = maps.Clone(filters)
 		if filters["agent"] != nil { // the claim has a commitment instead of the agent's name
@@ -355,16 +363,32 @@ func (v *verifier) repeats(payload []byte) bool {
 		bytes.Equal(record["series"], series) && withoutAgent(filters) == withoutAgent(v.filters)
 }
 
-// pinnedSeries compares the series of a selection with the numbers in the pin, and updates the
-// pin.
+func pinRollback(series string, newest, seen int64) reason {
+	return reason(fmt.Sprintf("pin: ROLLBACK: %s: %d is the newest, and you have seen %d", series, newest, seen))
+}
+
+// pinnedSeries compares the numbers in the pin with the series of a selection, or with those of a
+// whole history that goes to its end. It updates the pin.
 func (v *verifier) pinnedSeries(kept *checkpoint.Pin) error {
+	if v.fork != "" {
+		return v.fork
+	}
+	if v.m.Schema == Schema && v.m.Filters.To == "" {
+		for _, name := range slices.Sorted(maps.Keys(kept.Tenants)) {
+			tenant, series, agent := checkpoint.SplitName(name)
+			last, here := v.series[seriesKey(series, agent)]
+			if seen := kept.Tenants[name].Sequence; tenant == v.m.Tenant && series != "" && (here || v.m.FirstSequence == 1) && last.n < seen {
+				return pinRollback(seriesIn(series, agent), last.n, seen)
+			}
+		}
+	}
 	for _, r := range v.ranges {
 		series := seriesIn(r.Series, v.selection.Agent)
 		switch {
-		case r.fork, r.Newest == r.seen.Sequence && r.Newest > 0 && r.NewestHash != r.seen.Hash:
-			return falsef("pin: FORK: %s: %d is not the event you have seen", series, r.seen.Sequence)
+		case r.Newest == r.seen.Sequence && r.Newest > 0 && r.NewestHash != r.seen.Hash:
+			return pinFork(series, r.seen.Sequence)
 		case r.Newest < r.seen.Sequence:
-			return falsef("pin: ROLLBACK: %s: %d is the newest, and you have seen %d", series, r.Newest, r.seen.Sequence)
+			return pinRollback(series, r.Newest, r.seen.Sequence)
 		case r.Newest > 0:
 			kept.Tenants[checkpoint.SeriesName(v.m.Tenant, r.Series, v.selection.Agent)] = checkpoint.Seen{Sequence: r.Newest, Hash: r.NewestHash}
 		}

@@ -28,8 +28,10 @@ type told struct {
 	lines   func(lines []ledger.Line) []ledger.Line // changes the lines of the bundle
 	say     func(*bundle.Manifest)                  // changes the manifest
 	proofs  func(proofs []bundle.Proof) []bundle.Proof
-	state   func(*bundle.Statement) // changes the statement; nil means no statement
-	through int                     // number of events when the export was requested; 0 means all
+	state   func(*bundle.Statement)                 // changes the statement; nil means no statement
+	open    func([]bundle.Opening) []bundle.Opening // openings of the agent's names; nil means none
+	plain   bool                                    // the claim has the agent's name
+	through int                                     // number of events when the export was requested; 0 means all
 }
 
 // drawnEvent describes an event of a history: its kind, outcome and agent. An event without a
@@ -75,7 +77,7 @@ func payloadOf(i int, d drawnEvent, hashes []string) (kind string, payload []byt
 	answer = must(signer().Sign(payloadType, record))
 	members["record"], members["integrity"] = answer.Record, answer.Integrity
 	if d.kind == "decision" && d.agent != "" {
-		stored := canon.Put(answer.Record, []byte(`{"$committed":"`+strings.Repeat("ab", 32)+`"}`), "subject", "agentId")
+		stored := canon.Put(answer.Record, []byte(must(nameOf("", "", "a-"+d.agent).Commitment())), "subject", "agentId")
 		members["record"] = jsontext.Value(stored)
 		members["sealed"] = map[string]any{"keyId": "sub_" + d.agent, "signature": must(signer().SignCanonical(seal.TypeCommitted, stored)).Integrity.Signature}
 	}
@@ -97,7 +99,7 @@ func (o told) draw() map[string][]byte {
 		hashes = append(hashes, answer.Integrity.RecordHash)
 		e := ledger.Event{Position: int64(i) + 1, Tenant: "org_1", Sequence: int64(i) + 1, Stream: fmt.Sprint("decision/asd_", i), Version: 1, ID: fmt.Sprint("evt_", i), Type: kind,
 			SchemaVersion: 1, OccurredUS: firstTime + 1_000_000*int64(i), Actor: "cus_1", Payload: payload, PayloadHash: sha256.Sum256(payload), IdemKey: make([]byte, 32), ContentHash: make([]byte, 32)}
-		if d.kind == "receipt" {
+		if d.kind == "receipt" || d.kind == "approval" {
 			e.Stream, e.Version = fmt.Sprint("decision/asd_", d.of), 2
 		}
 		if d.kind != "member" {
@@ -165,7 +167,7 @@ func (o told) draw() map[string][]byte {
 		o.claim(&claim)
 	}
 	last := list[len(list)-1]
-	list = append(list, claimEvent(last, claim))
+	list = append(list, claimEvent(last, claim, o.plain))
 	rehashAll(list)
 	m.Selection.Claim = int64(len(list))
 	lines = append(lines, ledger.NewLine(list[len(list)-1]))
@@ -206,16 +208,31 @@ func (o told) draw() map[string][]byte {
 	}
 	files := map[string][]byte{"VERIFY.md": standIn, "events.jsonl": must(bundle.Lines(lines)), "proofs/inclusion.jsonl": must(bundle.Lines(proofs)),
 		"checkpoint.txt": note(builder.Size(), builder.Root())}
+	if o.open != nil {
+		var openings []bundle.Opening
+		for _, l := range lines {
+			if l.Payload != nil && l.Type == "decision.recorded" {
+				openings = append(openings, nameOf(l.ID, "/record/subject/agentId", "a-"+strings.TrimPrefix(l.Agent, "sub_")))
+			}
+		}
+		openings = append(openings, nameOf("evt_claim", "/record/filters/agent", o.filters.Agent))
+		files["openings.jsonl"] = must(bundle.Lines(o.open(openings)))
+	}
 	sign(files, m)
 	return files
 }
 
-func claimEvent(last ledger.Event, claim bundle.Claim) ledger.Event {
+// nameOf returns the opening of an agent's name. The salt is always the same.
+func nameOf(eventID, pointer, agent string) bundle.Opening {
+	return bundle.Opening{EventID: eventID, Pointer: pointer, Salt: strings.Repeat("07", 32), Value: string(must(canon.Marshal(agent)))}
+}
+
+func claimEvent(last ledger.Event, claim bundle.Claim, plain bool) ledger.Event {
 	envelope := must(signer().Sign(bundle.ClaimType, claim))
 	record := envelope.Record
 	members := map[string]any{"integrity": envelope.Integrity, "record": record, "verifyUrl": "u"}
-	if claim.Filters.Agent != "" {
-		record = canon.Put(record, []byte(`{"$committed":"`+strings.Repeat("cd", 32)+`"}`), "filters", "agent")
+	if claim.Filters.Agent != "" && !plain {
+		record = canon.Put(record, []byte(must(nameOf("", "", claim.Filters.Agent).Commitment())), "filters", "agent")
 		committed := must(signer().SignCanonical(seal.TypeCommitted, record))
 		members["record"], members["sealed"] = jsontext.Value(record), map[string]any{"keyId": claim.Agent, "signature": committed.Integrity.Signature}
 	}

@@ -41,10 +41,14 @@ func (v *verifier) numbers(e *ledger.Event) string {
 	return v.follows(e.Hash, e.Series, e.Agent, e.AgentN, e.AgentPrev)
 }
 
+func seriesKey(series, agent string) [16]byte {
+	sum := sha256.Sum256([]byte(series + "\x00" + agent))
+	return [16]byte(sum[:16])
+}
+
 // follows returns what is wrong with a number in a series, or an empty text.
 func (v *verifier) follows(hash ledger.Hash, series, agent string, n int64, prev []byte) string {
-	sum := sha256.Sum256([]byte(series + "\x00" + agent))
-	key := [16]byte(sum[:16])
+	key := seriesKey(series, agent)
 	before, known := v.series[key]
 	v.series[key] = numbered{n, hash}
 	if !known && v.m.FirstSequence > 1 {
@@ -74,13 +78,32 @@ func isNumbered(l ledger.Line, record, sealed map[string]jsontext.Value) string 
 		return ""
 	}
 	agent := ""
-	if subject, err := canon.Members(record["subject"]); err == nil && subject["agentId"] != nil {
+	subject, _ := canon.Members(record["subject"]) // empty if it is missing or not an object
+	if subject["agentId"] != nil {
 		agent = textOf(sealed["keyId"])
 	}
-	if agent != l.Agent {
+	if agent != l.Agent || agent == "" && subject["agentId"] != nil {
 		return "agent"
 	}
 	return ""
+}
+
+// hasAgent reports whether an event may be numbered for its agent. A receipt or approval has the
+// agent of its decision, if that is in the bundle, and events of most types have none.
+func (v *verifier) hasAgent(e *ledger.Event) bool {
+	short := func(text string) [16]byte {
+		sum := sha256.Sum256([]byte(text))
+		return [16]byte(sum[:16])
+	}
+	switch {
+	case !events.OfAgent(e.Type):
+		return e.Agent == ""
+	case e.Type == events.TypeDecisionRecorded:
+		v.agents[short(e.Stream)] = short(e.Agent)
+		return true
+	}
+	agent, here := v.agents[short(e.Stream)]
+	return !here || agent == short(e.Agent)
 }
 
 // article returns a kind of events with its indefinite article.

@@ -110,8 +110,10 @@ type verifier struct {
 	filters  map[string]jsontext.Value
 	from, to int64 // period of the filters, in microseconds since 1970; 0 means no limit
 
-	seen     checkpoint.Seen // event of this tenant in the pin; zero if there is none
-	seenHere string          // hash of the event with that sequence in the bundle; empty if there is none
+	seen     checkpoint.Seen            // event of this tenant in the pin; zero if there is none
+	seenHere string                     // hash of the event with that sequence in the bundle; empty if there is none
+	pins     map[string]checkpoint.Seen // events in the pin, by checkpoint.SeriesName
+	fork     reason                     // first number in a series that is not the pinned event; empty if there is none
 
 	signatures seal.Verifier
 	signer     Key // key that signed the manifest
@@ -128,6 +130,9 @@ type verifier struct {
 	kept *keptRecords // nil if no kept answers were given
 
 	series   map[[16]byte]numbered        // last event of each series, by a hash of its name
+	decided  map[[32]byte][32]byte        // hash of the fields that a receipt must repeat, by a hash of the id of its decision
+	agents   map[[16]byte][16]byte        // hash of the agent of each decision, by a hash of its stream
+	nameOpen bool                         // an opening shows that the claim has the name of the agent in the filters
 	void     struct{ count, first int64 } // number of records that a compromised key signed, and the position of the first one
 	first    int64                        // position of the first event
 	last     int64                        // position of the last event so far
@@ -165,7 +170,7 @@ type Trust struct {
 // Verify verifies a bundle. If the bundle is not valid, Verify returns a result with a reason and
 // no error. The error is Unchecked, or says what could not be read.
 func Verify(ctx context.Context, b *Bundle, trust Trust, progress Progress) (Result, error) {
-	v := &verifier{bundle: b, progress: progress, given: trust.Keys, keys: map[string]Key{}, pin: trust.Pin, with: trust.With, at: map[int64]ledger.Hash{}, series: map[[16]byte]numbered{}, ends: map[int64]bool{}, result: Result{Gaps: []string{}, Views: "not checked"}}
+	v := &verifier{bundle: b, progress: progress, given: trust.Keys, keys: map[string]Key{}, pin: trust.Pin, with: trust.With, at: map[int64]ledger.Hash{}, series: map[[16]byte]numbered{}, decided: map[[32]byte][32]byte{}, agents: map[[16]byte][16]byte{}, ends: map[int64]bool{}, result: Result{Gaps: []string{}, Views: "not checked"}}
 	if !v.holds(ledger.PurposeRecord) {
 		return v.result, noRecordKey
 	}
@@ -264,7 +269,7 @@ func (v *verifier) manifest(ctx context.Context) error {
 	if err != nil || !manifestKinds(record) || json.Unmarshal(members["record"], &v.m) != nil || !slices.Contains([]string{Schema, SelectionSchema, DisputeSchema}, v.m.Schema) {
 		return falsef("%s: record", name)
 	}
-	if v.from, v.to, ok = v.m.Filters.Period(); !ok {
+	if v.from, v.to, ok = v.m.Filters.Period(); !ok || v.m.FirstSequence < 1 {
 		return falsef("%s: record", name)
 	}
 	v.filters, _ = canon.Members(record["filters"]) // cannot fail: manifestKinds has checked that it is an object
@@ -310,7 +315,7 @@ func (v *verifier) manifest(ctx context.Context) error {
 	switch {
 	case i.RecordHash != canon.Hash(members["record"]):
 		return falsef("%s: recordHash", name)
-	case i.Canonicalization != canon.Name || i.HashAlgorithm != "sha256" || i.SignatureAlgorithm != "Ed25519":
+	case !hasAlgorithms(i):
 		return falsef("%s: algorithms", name)
 	case i.PayloadType != PayloadType:
 		return falsef("%s: type", name)
@@ -322,7 +327,7 @@ func (v *verifier) manifest(ctx context.Context) error {
 	// Find the events of this tenant and its series in the pin, to compare them later.
 	v.signer = v.keys[i.KeyID]
 	if pin, err := checkpoint.ParsePin(v.pin); err == nil { // pinned reports a malformed pin
-		v.seen = pin.Tenants[v.m.Tenant]
+		v.seen, v.pins = pin.Tenants[v.m.Tenant], pin.Tenants
 		for _, r := range v.ranges {
 			r.seen = pin.Tenants[checkpoint.SeriesName(v.m.Tenant, r.Series, v.selection.Agent)]
 		}
@@ -333,6 +338,10 @@ func (v *verifier) manifest(ctx context.Context) error {
 
 // integrityMembers is the number of members of integrity. All of them are checked.
 const integrityMembers = 7
+
+func hasAlgorithms(i seal.Integrity) bool {
+	return i.Canonicalization == canon.Name && i.HashAlgorithm == "sha256" && i.SignatureAlgorithm == "Ed25519"
+}
 
 func isObject(text jsontext.Value) bool { return len(text) > 0 && text[0] == '{' }
 
@@ -363,7 +372,7 @@ func manifestKinds(record map[string]jsontext.Value) bool {
 		}
 		members, err := canon.Members(value)
 		for other, member := range members {
-			if name == "filters" && !isFilter(other, member) || name != "filters" && member[0] != '"' {
+			if name == "filters" && !isFilter(other, member) || name == "files" && member[0] != '"' || name == "priorDecisions" && !isHex(textOf(member)) {
 				return false
 			}
 		}
@@ -379,7 +388,7 @@ func manifestKinds(record map[string]jsontext.Value) bool {
 func isFilter(name string, value jsontext.Value) bool {
 	switch name {
 	case "from", "to", "protocol", "decision", "agent", "run":
-		return value[0] == '"'
+		return value[0] == '"' && len(value) > 2 // not empty
 	case "noPersonal", "receipts":
 		return value[0] == 't' || value[0] == 'f'
 	}
@@ -464,10 +473,6 @@ func (v *verifier) lines(ctx context.Context, name string, line func(n int, text
 	return err
 }
 
-// decisions maps the hash of a decision's id to the hash of the fields that its receipt must
-// repeat.
-type decisions map[[32]byte][32]byte
-
 func sumOf(parts ...string) [32]byte { return sha256.Sum256([]byte(strings.Join(parts, "\x00"))) }
 
 func (v *verifier) events(ctx context.Context) error {
@@ -482,7 +487,6 @@ func (v *verifier) events(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	known := decisions{}
 	count, prev, more, occurred, withheld := int64(0), v.m.PrevBeforeFirst, 0, int64(0), int64(0)
 	if genesis := ledger.Hash(ledger.Genesis(v.m.Origin, v.m.Tenant)).String(); v.m.FirstSequence == 1 && prev != genesis {
 		return falsef("manifest.json: prevBeforeFirst")
@@ -498,6 +502,8 @@ func (v *verifier) events(ctx context.Context) error {
 			return bad("form")
 		case l.Tenant != v.m.Tenant:
 			return bad("tenant")
+		case int64(l.P) != v.m.Partition:
+			return bad("p")
 		case l.Sequence != v.m.FirstSequence+count:
 			return bad("tseq")
 		case l.Position <= v.last:
@@ -522,6 +528,9 @@ func (v *verifier) events(ctx context.Context) error {
 		if no := v.numbers(&e); no != "" {
 			return bad(no)
 		}
+		if !v.hasAgent(&e) {
+			return bad("agent")
+		}
 		// Keep the values that the next event and the later checks need.
 		count, prev, more, occurred = count+1, l.Hash, l.More, l.OccurredUS
 		if v.progress != nil && count%1000 == 0 {
@@ -530,7 +539,7 @@ func (v *verifier) events(ctx context.Context) error {
 		v.remember(&l, &e, wanted)
 		if l.Payload == nil {
 			withheld++
-		} else if what := v.record(l, known); what != "" {
+		} else if what := v.record(l, v.m.PriorDecisions); what != "" {
 			return bad(what)
 		}
 		v.meet(&l)
@@ -568,6 +577,22 @@ func (v *verifier) remember(l *ledger.Line, e *ledger.Event, proven map[int64]bo
 	if proven[l.Position] {
 		v.at[l.Position] = e.Hash
 	}
+	v.compareWithPin(e.Series, "", e.SeriesN, e.Hash)
+	v.compareWithPin(e.Series, e.Agent, e.AgentN, e.Hash)
+}
+
+// compareWithPin keeps a reason if the pin has another event with this number in a series.
+func (v *verifier) compareWithPin(series, agent string, n int64, hash ledger.Hash) {
+	if len(v.pins) == 0 || n == 0 || v.fork != "" {
+		return
+	}
+	if seen := v.pins[checkpoint.SeriesName(v.m.Tenant, series, agent)]; seen.Sequence == n && seen.Hash != hash.String() {
+		v.fork = pinFork(seriesIn(series, agent), n)
+	}
+}
+
+func pinFork(series string, n int64) reason {
+	return reason(fmt.Sprintf("pin: FORK: %s: %d is not the event you have seen", series, n))
 }
 
 // sayHidden reports as gaps how many records prove nothing: those that a compromised key signed,
@@ -599,10 +624,12 @@ func parseLine(text []byte) (l ledger.Line, e ledger.Event, ok bool) {
 	return l, e, ok
 }
 
-// isPayload reports whether a text is a strict JSON object without white space and within the
-// allowed depth; numbers may be of any size. Strict and lenient JSON readers must read the same
-// from it.
-func isPayload(text string) bool {
+// isPayload reports whether a text is a strict JSON object for isStrict.
+func isPayload(text string) bool { return strings.HasPrefix(text, "{") && isStrict(text) }
+
+// isStrict reports whether a text is strict JSON without white space and within the allowed depth;
+// numbers may be of any size. Strict and lenient JSON readers must read the same from it.
+func isStrict(text string) bool {
 	depth, inside := 0, false
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
@@ -621,7 +648,7 @@ func isPayload(text string) bool {
 			return false
 		}
 	}
-	return strings.HasPrefix(text, "{") && jsontext.Value(text).IsValid()
+	return jsontext.Value(text).IsValid()
 }
 
 // textOf returns the value of a string member, or an empty text for any other member.
@@ -631,8 +658,8 @@ func textOf(value jsontext.Value) (text string) {
 }
 
 // record verifies the signed record in a payload, if there is one, and returns what is wrong with
-// it.
-func (v *verifier) record(l ledger.Line, known decisions) string {
+// it. prior has the recordHash of decisions that need not be in the bundle.
+func (v *verifier) record(l ledger.Line, prior map[string]string) string {
 	members, err := canon.Members([]byte(*l.Payload))
 	if err != nil || !isPayload(*l.Payload) {
 		return "payload"
@@ -648,6 +675,12 @@ func (v *verifier) record(l ledger.Line, known decisions) string {
 	}
 	record := members["record"]
 	if members["integrity"] == nil || record == nil {
+		switch {
+		case events.IsSigned(l.Type), members["integrity"] != nil, record != nil:
+			return "record"
+		case l.KeyID != "":
+			return "key_id"
+		}
 		return ""
 	}
 	if said == nil || !isObject(record) || !isObject(members["integrity"]) {
@@ -655,6 +688,9 @@ func (v *verifier) record(l ledger.Line, known decisions) string {
 	}
 	// The key must be trusted at this position, and the signature must be valid.
 	i := integrityOf(members["integrity"])
+	if signing, _ := canon.Members(members["integrity"]); len(signing) != integrityMembers || !hasAlgorithms(i) {
+		return "integrity"
+	}
 	if i.KeyID != l.KeyID {
 		return "key_id"
 	}
@@ -667,11 +703,13 @@ func (v *verifier) record(l ledger.Line, known decisions) string {
 			v.void.first = l.Position
 		}
 	}
-	good := false
-	if signature := textOf(sealed["signature"]); signature != "" {
+	good := true
+	signature := textOf(sealed["signature"])
+	if signature != "" {
 		good = v.signatures.Signed(key, seal.TypeCommitted, record, signature)
-	} else {
-		good = canon.Hash(record) == i.RecordHash && v.signatures.Signed(key, i.PayloadType, record, i.Signature)
+	}
+	if signature == "" || !bytes.Contains(record, committed) { // integrity is about the record with its values, which openings verifies
+		good = good && canon.Hash(record) == i.RecordHash && v.signatures.Signed(key, i.PayloadType, record, i.Signature)
 	}
 	switch orgID := said["orgId"]; {
 	case !good:
@@ -683,12 +721,17 @@ func (v *verifier) record(l ledger.Line, known decisions) string {
 	decisionID, binding := textOf(said["decisionId"]), textOf(said["bindingHash"])
 	switch l.Type {
 	case events.TypeDecisionRecorded:
-		known[sumOf(decisionID)] = sumOf(i.RecordHash, binding)
+		v.decided[sumOf(decisionID)] = sumOf(i.RecordHash, binding)
 	case events.TypeReceiptRecorded, events.TypeApprovalRecorded:
 		hash := textOf(said["decisionRecordHash"])
-		if says, here := known[sumOf(decisionID)]; here && says != sumOf(hash, binding) || !here && (hash == "" || v.m.PriorDecisions[decisionID] != hash) {
+		if says, here := v.decided[sumOf(decisionID)]; here && says != sumOf(hash, binding) || !here && (hash == "" || prior[decisionID] != hash) {
 			return "decision"
 		}
+	default:
+		return ""
+	}
+	if l.Stream != "decision/"+decisionID {
+		return "stream"
 	}
 	return ""
 }

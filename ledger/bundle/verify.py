@@ -141,6 +141,8 @@ def canonical(value):
         return "[" + ",".join(map(canonical, value)) + "]"
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 2**53 - 1:
         raise ValueError("integer out of range")
+    if isinstance(value, str) and "\0" in value:
+        raise ValueError("U+0000")  # no text of a ledger has it
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -160,9 +162,13 @@ _OTHERS = re.compile(r"[^][{} \t\r\n]+")
 
 
 def is_payload(text):
-    """Says whether a text is a strict JSON object, of any numbers, without white
-    space and not too deep: what is read of it must not depend on how forgiving a
-    reader is."""
+    """Says whether a text is a strict JSON object."""
+    return text.startswith("{") and is_strict(text)
+
+
+def is_strict(text):
+    """Says whether a text is strict JSON, of any numbers, without white space and
+    not too deep: what is read of it must not depend on how forgiving a reader is."""
     depth = 0
     for c in _OTHERS.sub("", _STRINGS.sub("", text)):
         if c.isspace():
@@ -175,7 +181,7 @@ def is_payload(text):
         json.dumps(value, ensure_ascii=False).encode("utf-8")  # half of a surrogate pair is no text
     except ValueError:
         return False
-    return isinstance(value, dict)
+    return True
 
 
 _DECODER = json.JSONDecoder(parse_int=float)  # of any length
@@ -197,6 +203,41 @@ def members(text):
         if text[at] == ",":
             at += 1
     return found
+
+
+def find(text, path):
+    """Where the value at a path of names is in a strict object, or None."""
+    at = 0
+    for wanted in path:
+        if text[at] != "{":
+            return None
+        at += 1
+        while text[at] == '"':
+            _, end = _DECODER.raw_decode(text, at)
+            if text[at + 1:end - 1] == wanted:
+                at = end + 1
+                break
+            _, stop = _DECODER.raw_decode(text, end + 1)
+            at = stop + 1
+            if text[stop] == "}":
+                return None
+        else:
+            return None
+    return at, _DECODER.raw_decode(text, at)[1]
+
+
+def path_of(pointer):
+    """The names of members in a JSON pointer (RFC 6901), or None. Names that JSON must escape are not allowed."""
+    if not pointer.startswith("/") or "\\" in pointer:
+        return None
+    return [name.replace("~1", "/").replace("~0", "~") for name in pointer[1:].split("/")]
+
+
+COMMITTED = '{"$committed":'
+
+
+def is_commitment(value):
+    return isinstance(value, dict) and set(value) == {"$committed"} and isinstance(value["$committed"], str) and HEX.match(value["$committed"]) is not None
 
 
 def sha(octets):
@@ -228,9 +269,11 @@ def read_keys(text):
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise Unchecked("keys: want a JSON Web Key Set, as saved from /.well-known/jwks.json of the service")
     for k in listed:
-        try:
-            public = base64.urlsafe_b64decode((k.get("x") or "") + "===")
-        except ValueError:
+        x = k.get("x") or ""
+        if not re.fullmatch(r"[A-Za-z0-9_-]{43}", x, re.ASCII):
+            continue
+        public = base64.urlsafe_b64decode(x + "=")
+        if base64.urlsafe_b64encode(public).decode() != x + "=":
             continue
         if k.get("crv") == "Ed25519" and len(public) == 32 and sha(public)[:16] == k.get("kid"):
             found = (public, k.get("svc_purpose") or "record", k.get("svc_from_position") or 0, k.get("svc_to_position") or 0,
@@ -507,6 +550,15 @@ def series_of(kind, record):
     return name if not member else name + "/" + outcome if outcome in outcomes else None
 
 
+OF_AGENTS = ("decision.recorded", "approval.recorded", "receipt.recorded")
+# Types whose events always have a signed record; others may have one.
+SIGNED = OF_AGENTS + ("export.created", "export.requested", "ledger.rollback_declared", "signing_key.activated")
+
+
+def has_algorithms(i):
+    return (i.get("canonicalization"), i.get("hashAlgorithm"), i.get("signatureAlgorithm")) == ("svc-stable-json-v1", "sha256", "Ed25519")
+
+
 def series_names(kind):
     name, member, outcomes = NUMBERED.get(kind, ("", "", ()))
     return [name + "/" + outcome for outcome in outcomes] if member else [name]
@@ -560,14 +612,27 @@ def series_in(series, agent):
     return series + " of agent " + agent if agent else series
 
 
+def pin_name(tenant, series, agent):
+    """The name of a series in a pin."""
+    return " ".join([tenant, series] + ([agent] if agent else []))
+
+
+def pin_fork(series, n):
+    return "pin: FORK: %s: %d is not the event you have seen" % (series, n)
+
+
+def pin_rollback(series, newest, seen):
+    return "pin: ROLLBACK: %s: %d is the newest, and you have seen %d" % (series, newest, seen)
+
+
 class Range:
     """What a selection has of a series."""
 
     def __init__(self, a, agent, tenant, pinned):
         self.series, self.first, self.last, self.newest, self.newest_hash = a["series"], a["first"], a["last"], a["newest"], a.get("newestHash", "")
         self.name, self.shown = "agent" if agent else "series", series_in(a["series"], agent)
-        self.n, self.hash, self.fork = 0, "", False  # the last number that was met
-        self.seen = pinned.get(" ".join([tenant, a["series"]] + ([agent] if agent else [])), (0, ""))
+        self.n, self.hash = 0, ""  # the last number that was met
+        self.seen = pinned.get(pin_name(tenant, a["series"], agent), (0, ""))
 
     def place(self, e):
         return e[self.name + "_n"], e.get(self.name + "_prev")
@@ -726,7 +791,8 @@ class Bundle:
                  "lastHash": str, "checkpointSize": int, "priorDecisions": dict, "filters": dict, "withheld": int, "files": dict}
         ok = all(type(r.get(n)) is k and (k is not int or r[n] >= 0) for n, k in kinds.items()) and r["schema"] in ("svc-export-v1", "svc-selection-v1", "svc-dispute-v1")
         ok = ok and all(isinstance(v, str) for v in list(r["files"].values()) + list(r["priorDecisions"].values())) and isinstance(r.get("exportId", ""), str)
-        ok = ok and all(type(v) is FILTERS.get(n) for n, v in r["filters"].items())
+        ok = ok and all(HEX.match(v) for v in r["priorDecisions"].values()) and r["firstSequence"] >= 1
+        ok = ok and all(type(v) is FILTERS.get(n) and v != "" for n, v in r["filters"].items())
         check(ok, name + ": record")
         try:
             self.begin, self.end = moment(r["filters"].get("from")), moment(r["filters"].get("to"))
@@ -752,8 +818,7 @@ class Bundle:
         self.keys = keys_of(self.given, r["partition"])
         record = canonical(r).encode()
         check(i.get("recordHash") == sha(record), name + ": recordHash")
-        algorithms = (i.get("canonicalization"), i.get("hashAlgorithm"), i.get("signatureAlgorithm"))
-        check(algorithms == ("svc-stable-json-v1", "sha256", "Ed25519"), name + ": algorithms")
+        check(has_algorithms(i), name + ": algorithms")
         check(i.get("payloadType") == "application/vnd.svc.export.v1+json", name + ": type")
         key = record_key(self.keys, i.get("keyId"), 0)
         good = key is not None and not retired_by(self.keys, i["keyId"], r["checkpointSize"]) and not void(self.keys[i["keyId"]], r["checkpointSize"])
@@ -761,12 +826,13 @@ class Bundle:
         check(signed(key, i["payloadType"], record, i.get("signature")), name + ": signature")
         self.m, self.signer = r, i["keyId"]
         self.seen, self.seen_here = (0, ""), ""  # the event of this tenant that the pin knows
-        self.selection, self.dispute, self.ends, pinned = r.get("selection"), r.get("dispute"), set(), {}
+        self.selection, self.dispute, self.ends, pinned, self.fork = r.get("selection"), r.get("dispute"), set(), {}, ""
+        self.decisions, self.agents, self.series, self.name_open = Table(), Table(), Table(), False
         try:
             pinned = parse_pin(self.pin or b"")[1]
         except Unchecked:
             pass  # pinned says so
-        self.seen = pinned.get(r["tenant"], self.seen)
+        self.seen, self.pins = pinned.get(r["tenant"], self.seen), pinned
         self.ranges = [Range(a, self.selection.get("agent", ""), r["tenant"], pinned) for a in self.selection["series"]] if self.selection else []
 
     def note(self):
@@ -790,7 +856,7 @@ class Bundle:
 
     def history(self):
         m, name = self.m, "events.jsonl"
-        wanted, self.at, decisions, self.series = self.proven(), {}, Table(), Table()
+        wanted, self.at = self.proven(), {}
         prev, more, occurred, withheld, count = m["prevBeforeFirst"], 0, 0, 0, 0
         self.first = self.last = 0  # positions
         check(m["firstSequence"] != 1 or prev == genesis(m["origin"], m["tenant"]), "manifest.json: prevBeforeFirst")
@@ -800,6 +866,7 @@ class Bundle:
             e = parse(text)
             check(is_line(e), bad + "form")
             check(e["tenant"] == m["tenant"], bad + "tenant")
+            check(e["p"] == m["partition"], bad + "p")
             check(e["tseq"] == m["firstSequence"] + n - 1, bad + "tseq")
             check(e["pos"] > self.last, bad + "pos")
             check(e["prev"] == prev, bad + "prev")
@@ -813,12 +880,13 @@ class Bundle:
             check(not early, bad + "from")  # an event of the period may be before it
             check(not self.must_hide(e) if e["payload"] is not None else self.may_hide(e), bad + "payload")
             self.numbers(e, bad)
+            check(self.has_agent(e), bad + "agent")
             prev, more, occurred, count = e["hash"], e["more"], e["occurred_us"], n
             self.remember(e, wanted)
             if e["payload"] is None:
                 withheld += 1
             else:
-                self.record(e, bad, decisions)
+                self.record(e, bad, m["priorDecisions"])
         check(more == 0, name + ": more")
         check(count == m["count"], name + ": count")
         check(prev == m["lastHash"], name + ": lastHash")
@@ -831,7 +899,7 @@ class Bundle:
     def selected(self):
         """Checks the events of a selection."""
         m, s, name = self.m, self.selection, "events.jsonl"
-        wanted, self.at, decisions = self.proven(), {}, Table()
+        wanted, self.at = self.proven(), {}
         withheld = hidden = count = self.first = self.last = self.occurred = 0
         claimed, last = False, ""
         for n, text in self.lines(name):
@@ -840,7 +908,7 @@ class Bundle:
             check(not claimed and (e["pos"] <= s["through"] or e["pos"] == s["claim"]), bad + "pos")
             count, last = n, e["hash"]
             self.remember(e, wanted)
-            neighbour, of = False, self.range_of(e)
+            neighbour, of, prior = False, self.range_of(e), m["priorDecisions"]
             if of:
                 neighbour = self.number_in(of, e)
                 n = of.place(e)[0]
@@ -851,10 +919,12 @@ class Bundle:
                 self.ends.add(e["pos"])
             else:
                 check(e["payload"] is not None and e["type"] in ("approval.recorded", "receipt.recorded"), bad + "selection")
+                prior = {}  # the decision must be in the bundle
+                self.ends.add(e["pos"])
             if e["payload"] is None:
                 withheld, hidden = withheld + 1, hidden + (not neighbour)
                 continue
-            self.record(e, bad, decisions)
+            self.record(e, bad, prior)
             check(not claimed or self.repeats(e["payload"]), bad + "claim")
             if self.tally:
                 self.tally.add(e)
@@ -880,12 +950,14 @@ class Bundle:
         e = parse(text)
         check(is_line(e), bad + "form")
         check(e["tenant"] == self.m["tenant"], bad + "tenant")
+        check(e["p"] == self.m["partition"], bad + "p")
         check(e["pos"] > self.last, bad + "pos")
-        check(e["tseq"] > self.sequence, bad + "tseq")
+        check(e["tseq"] > self.sequence and (self.sequence or e["tseq"] == self.m["firstSequence"]), bad + "tseq")
         check(e["payload"] is None or sha(e["payload"].encode()) == e["payload_hash"], bad + "payload_hash")
         check(event_hash(e) == e["hash"], bad + "hash")
         check(e["occurred_us"] >= self.occurred, bad + "occurred_us")
         check(e.get("series", "") in series_names(e["type"]), bad + "series")
+        check(self.has_agent(e), bad + "agent")
         self.sequence, self.occurred = e["tseq"], e["occurred_us"]
         return e
 
@@ -896,6 +968,23 @@ class Bundle:
             self.seen_here = e["hash"]
         if e["pos"] in wanted:
             self.at[e["pos"]] = e["hash"]
+        for name in SERIES if self.pins and "series" in e else ():
+            if name in e and not self.fork:
+                agent, n = e["agent"] if name == "agent" else "", e[name + "_n"]
+                seen = self.pins.get(pin_name(self.m["tenant"], e["series"], agent), (0, ""))
+                if seen[0] == n and seen[1] != e["hash"]:
+                    self.fork = pin_fork(series_in(e["series"], agent), n)
+
+    def has_agent(self, e):
+        """Says whether an event may be numbered for its agent. A receipt or approval has the agent of its
+        decision, if that is in the bundle, and events of most types have none."""
+        agent, stream = e.get("agent", ""), (e["stream"],)
+        if e["type"] not in OF_AGENTS:
+            return agent == ""
+        if e["type"] == "decision.recorded":
+            self.agents.put(stream, utf8(agent))
+            return True
+        return self.agents.get(stream) in (None, utf8(agent))
 
     def say_hidden(self, hidden):
         """Says how many records prove nothing: those that a compromised key signed, and those
@@ -908,7 +997,7 @@ class Bundle:
     def disputed(self):
         """Checks the events of a dispute pack."""
         m, d, name = self.m, self.dispute, "events.jsonl"
-        wanted, self.at, decisions, count, last = self.proven(), {}, Table(), 0, ""
+        wanted, self.at, count, last = self.proven(), {}, 0, ""
         self.first = self.last = self.occurred = 0
         versions, streams = {}, {s["stream"]: s["events"] for s in d["streams"]}
         for n, text in self.lines(name):
@@ -921,7 +1010,7 @@ class Bundle:
             versions[e["stream"]], count, last = e["version"], n, e["hash"]
             self.remember(e, wanted)
             self.ends.add(e["pos"])
-            self.record(e, bad, decisions)
+            self.record(e, bad, m["priorDecisions"])
         for stream in streams:
             check(versions.get(stream, 0) == streams[stream], "%s: event %d is missing" % (shown(stream), versions.get(stream, 0) + 1))
         check(count == m["count"], name + ": count")
@@ -953,7 +1042,6 @@ class Bundle:
         check(n <= of.last + 1, say("%d is not in the period" % n))
         check(n != of.newest or e["hash"] == of.newest_hash, say("%d is not the newest that was claimed" % n))
         of.n, of.hash = n, e["hash"]
-        of.fork = of.fork or n == of.seen[0] and e["hash"] != of.seen[1]
         neighbour = n < of.first or n > of.last
         check(n >= of.first or 0 < self.begin and e["occurred_us"] < self.begin, say("%d is not earlier" % n))
         check(n <= of.last or 0 < self.end <= e["occurred_us"], say("%d is not later" % n))
@@ -974,6 +1062,10 @@ class Bundle:
             return False
         filters, asked = r.get("filters"), dict(m["filters"])
         if not isinstance(filters, dict) or ("agent" in filters) != ("agent" in asked):
+            return False
+        sealed = loose(found.get("sealed", "null"))
+        key = text_of(sealed.get("keyId")) if isinstance(sealed, dict) else ""
+        if s.get("agent") and (not is_commitment(filters["agent"]) or key != s["agent"]):
             return False
         filters.pop("agent", None)  # its name is a commitment in the claim
         asked.pop("agent", None)
@@ -1005,11 +1097,20 @@ class Bundle:
             self.gaps.append("that no approval or receipt of these decisions is left out (export with --receipts numbers those of an agent)")
 
     def pinned_series(self):
-        """Holds the series of a selection against the numbers that the pin knows."""
+        """Holds the series of a selection, or those of a history that goes to its end, against
+        the numbers that the pin knows."""
+        check(not self.fork, self.fork)
+        if self.m["schema"] == "svc-export-v1" and not self.m["filters"].get("to"):
+            for name in sorted(self.pins, key=utf8):
+                tenant, series, agent = (name.split(" ") + ["", ""])[:3]
+                known, seen = self.series.get((series, agent)), self.pins[name][0]
+                last = int.from_bytes(known[:8], "big") if known else 0
+                if tenant == self.m["tenant"] and series and (known or self.m["firstSequence"] == 1):
+                    check(last >= seen, pin_rollback(series_in(series, agent), last, seen))
         for of in self.ranges:
-            same = not of.fork and (of.newest != of.seen[0] or of.newest == 0 or of.newest_hash == of.seen[1])
-            check(same, "pin: FORK: %s: %d is not the event you have seen" % (of.shown, of.seen[0]))
-            check(of.newest >= of.seen[0], "pin: ROLLBACK: %s: %d is the newest, and you have seen %d" % (of.shown, of.newest, of.seen[0]))
+            same = of.newest != of.seen[0] or of.newest == 0 or of.newest_hash == of.seen[1]
+            check(same, pin_fork(of.shown, of.seen[0]))
+            check(of.newest >= of.seen[0], pin_rollback(of.shown, of.newest, of.seen[0]))
 
     def must_hide(self, e):
         """Says whether an event is outside of the period: then it has no payload here."""
@@ -1046,10 +1147,11 @@ class Bundle:
         check(series == e.get("series", ""), bad + '%s: %d is %s%s "%s"' % (e.get("series", ""), e.get("series_n", 0), article, kind, outcome))
         if e["type"] == "decision.recorded":
             subject = record.get("subject")
-            agent = text_of(sealed.get("keyId")) if isinstance(subject, dict) and "agentId" in subject else ""
-            check(agent == e.get("agent", ""), bad + "agent")
+            named = isinstance(subject, dict) and "agentId" in subject
+            agent = text_of(sealed.get("keyId")) if named else ""
+            check(agent == e.get("agent", "") and (agent or not named), bad + "agent")
 
-    def record(self, e, bad, decisions):
+    def record(self, e, bad, prior):
         check(is_payload(e["payload"]), bad + "payload")  # members does not look inside of what it finds
         try:
             parts = members(e["payload"])
@@ -1058,28 +1160,34 @@ class Bundle:
             if (e["tenant"] == "service" or e["tenant"].startswith("service/")) and e["stream"] == "signing_key":
                 return  # keys come from outside
             if "integrity" not in parts or "record" not in parts:
+                check(e["type"] not in SIGNED and "integrity" not in parts and "record" not in parts, bad + "record")
+                check(e["key_id"] == "", bad + "key_id")
                 return
             i, record = loose(parts["integrity"]), parts["record"]
         except (ValueError, AttributeError, IndexError, RecursionError):
             raise False_(bad + "payload")
         check(isinstance(r, dict) and isinstance(i, dict), bad + "payload")
+        check(len(i) == 7 and has_algorithms(i), bad + "integrity")
         check(text_of(i.get("keyId")) == e["key_id"], bad + "key_id")
         key = record_key(self.keys, e["key_id"], e["pos"])
         check(key is not None, bad + "key")
         if void(self.keys[e["key_id"]], e["pos"]):  # as the operator has said: the event is what it was
             self.void = (self.void[0] + 1, self.void[1] or e["pos"])
-        if isinstance(sealed, dict) and text_of(sealed.get("signature")):
-            good = signed(key, "application/vnd.svc.committed.v1+json", record.encode(), sealed["signature"])
-        else:
-            good = sha(record.encode()) == i.get("recordHash") and signed(key, i.get("payloadType"), record.encode(), i.get("signature"))
+        signature, good = text_of(sealed.get("signature")) if isinstance(sealed, dict) else "", True
+        if signature:
+            good = signed(key, "application/vnd.svc.committed.v1+json", record.encode(), signature)
+        if not signature or COMMITTED not in record:  # integrity is about the record with its values
+            good = good and sha(record.encode()) == i.get("recordHash") and signed(key, i.get("payloadType"), record.encode(), i.get("signature"))
         check(good, bad + "signature")
         check(r.get("orgId") in (None, e["tenant"]), bad + "orgId")
         if e["type"] == "decision.recorded":
-            decisions.put((text_of(r.get("decisionId")),), decisions.key(text_of(i.get("recordHash")), text_of(r.get("bindingHash"))))
+            self.decisions.put((text_of(r.get("decisionId")),), Table.key(text_of(i.get("recordHash")), text_of(r.get("bindingHash"))))
         if e["type"] in ("receipt.recorded", "approval.recorded"):
             decision, says = text_of(r.get("decisionId")), (text_of(r.get("decisionRecordHash")), text_of(r.get("bindingHash")))
-            known, prior = decisions.get((decision,)), self.m["priorDecisions"].get(decision)
-            check(known == decisions.key(*says) if known else says[0] != "" and prior == says[0], bad + "decision")
+            known = self.decisions.get((decision,))
+            check(known == Table.key(*says) if known else says[0] != "" and prior.get(decision) == says[0], bad + "decision")
+        if e["type"] in OF_AGENTS:
+            check(e["stream"] == "decision/" + text_of(r.get("decisionId")), bad + "stream")
 
     def hashes(self, text, bad, field):
         check(is_canonical(text), bad + "form")
@@ -1122,37 +1230,76 @@ class Bundle:
 
     def openings(self):
         """Openings stand in the order of the events, so each file is read once."""
-        name, e, payload = "openings.jsonl", None, ""
-        events = self.lines("events.jsonl")
+        name, closed = "openings.jsonl", 0
+        events = (parse(line) for _, line in self.lines("events.jsonl"))
+        e, found = None, []  # an event, and where its opened commitments are, with their values
+
+        def following():
+            nonlocal e, found, closed
+            if e is not None and e["payload"] is not None:
+                self.reopened(e, found)
+                closed += e["payload"].count(COMMITTED) > len(found)
+            e, found = next(events, None), []
+            return e is not None
+
         for n, text in self.lines(name):
             bad = "%s line %d: " % (name, n)
             check(is_canonical(text), bad + "form")
             o = parse(text)
             ok = isinstance(o, dict) and set(o) == {"eventId", "pointer", "salt", "value"} and all(isinstance(v, str) for v in o.values())
-            check(ok and HEX.match(o["salt"]), bad + "form")
-            if e is None or e["event_id"] != o["eventId"]:
-                self.reopened(e, payload)
-                e = next((e for e in (parse(line) for _, line in events) if e["event_id"] == o["eventId"]), None)
-                check(e is not None and e["payload"] is not None, bad + "event")
-                payload = e["payload"]
-            commitment = sha(b"svc-commitment-v1\n" + bytes.fromhex(o["salt"]) + o["value"].encode())
-            mark = '{"$committed":"%s"}' % commitment
-            check(mark in payload, bad + "commitment")
-            payload = payload.replace(mark, o["value"], 1)
-        self.reopened(e, payload)
-        redacted = sum(1 for _ in self.lines("redactions.jsonl"))
-        if redacted:
-            self.gaps.append("the personal members of %d events (erased, or not shown)" % redacted)
+            check(ok and HEX.match(o["salt"]) and is_strict(o["value"]), bad + "form")
+            while e is None or e["event_id"] != o["eventId"] or e["payload"] is None:
+                check(following(), bad + "event")
+            path = path_of(o["pointer"])
+            at = path and find(e["payload"], path)
+            mark = '{"$committed":"%s"}' % sha(b"svc-commitment-v1\n" + bytes.fromhex(o["salt"]) + o["value"].encode())
+            check(at and e["payload"][at[0]:at[1]] == mark and all(at[0] != other[0] for other in found), bad + "commitment")
+            found.append((at[0], at[1], o["value"], path[0]))
+            check(self.is_agent(e, o), bad + "agent")
+        while following():
+            pass
+        if closed:
+            self.gaps.append("the personal members of %d events (erased, or not shown)" % closed)
+        if self.selection and self.selection.get("agent") and not self.name_open:
+            self.gaps.append("that %s is the data key of the agent that the filters name (the claim's name is not opened)" % self.selection["agent"])
+        self.redactions()
 
-    def reopened(self, e, payload):
+    def is_agent(self, e, o):
+        """Says whether an opening may show this name of an agent: in a selection of an agent,
+        the claim and the agent's decisions name the agent of the filters."""
+        s = self.selection
+        if not s or not s.get("agent"):
+            return True
+        claim = e["pos"] == s["claim"] and o["pointer"] == "/record/filters/agent"
+        decision = e["type"] == "decision.recorded" and e.get("agent") == s["agent"] and o["pointer"] == "/record/subject/agentId"
+        self.name_open = self.name_open or claim
+        return not claim and not decision or loose(o["value"]) == self.m["filters"]["agent"]
+
+    def redactions(self):
+        """Checks that redactions.jsonl names events of the bundle, in their order."""
+        name = "redactions.jsonl"
+        events = (parse(line) for _, line in self.lines("events.jsonl"))
+        for n, text in self.lines(name):
+            bad = "%s line %d: " % (name, n)
+            check(is_canonical(text), bad + "form")
+            r = parse(text)
+            ok = isinstance(r, dict) and set(r) == {"eventId", "erased"} and isinstance(r["eventId"], str) and isinstance(r["erased"], bool)
+            check(ok, bad + "form")
+            check(any(e["event_id"] == r["eventId"] and e["payload"] is not None for e in events), bad + "event")
+
+    def reopened(self, e, found):
         """Checks the record of an event with every personal member put back."""
-        if e is None:
+        if not found:
             return
-        bad = "openings.jsonl %s: " % e["event_id"]
+        bad, payload, at = "openings.jsonl %s: " % e["event_id"], "", 0
+        for start, end, value, _ in sorted(found):
+            payload, at = payload + e["payload"][at:start] + value, end
+        payload += e["payload"][at:]
         check(is_payload(payload), bad + "payload")
         try:
             parts = members(payload)
-            if "integrity" not in parts or "record" not in parts or '{"$committed":' in parts["record"]:
+            here = sum(path == "record" for _, _, _, path in found)
+            if "integrity" not in parts or "record" not in parts or members(e["payload"])["record"].count(COMMITTED) > here:
                 return
             i, record = loose(parts["integrity"]), parts["record"].encode()
         except (ValueError, IndexError, RecursionError):

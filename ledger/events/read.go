@@ -89,6 +89,17 @@ type Signed struct {
 	Member    string // cus_… of the member who caused the event; empty if the event has none
 }
 
+// IsSigned reports whether every event of a type has a signed record. Events of some other types
+// may have one.
+func IsSigned(eventType string) bool {
+	k, known := kinds[eventType]
+	if !known {
+		return false
+	}
+	field, has := k.stored.FieldByName("Integrity")
+	return has && field.Type == reflect.TypeFor[seal.Integrity]()
+}
+
 // ReadSigned reads the members of Signed from an event of any type, without decoding the record.
 // signed is false if the event has no signed record.
 func ReadSigned(eventType string, schemaVersion int, payload []byte) (s Signed, signed bool, err error) {

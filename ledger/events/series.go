@@ -77,6 +77,15 @@ func IsSeries(eventType, series string) bool {
 	return ok && slices.Contains(n.outcomes, outcome)
 }
 
+// OfAgent reports whether events of a type can be numbered for an agent.
+func OfAgent(eventType string) bool { return kinds[eventType].series.agent != noAgent }
+
+// NamesAgent reports whether an event is numbered for an agent that its record names.
+func NamesAgent(eventType string, payload []byte) bool {
+	_, _, named := canon.Find(payload, "record", "subject", "agentId")
+	return named && kinds[eventType].series.agent == agentOfRecord
+}
+
 // AgentOf returns the id of the agent's data key for which an event must be numbered. If
 // ofDecision is true, the payload does not determine the agent: it is the agent of the decision in
 // the event's stream.
@@ -85,7 +94,7 @@ func AgentOf(eventType string, payload []byte) (agent string, ofDecision bool) {
 	case agentOfDecision:
 		return "", true
 	case agentOfRecord:
-		if _, _, named := canon.Find(payload, "record", "subject", "agentId"); !named {
+		if !NamesAgent(eventType, payload) {
 			return "", false
 		}
 		if start, end, found := canon.Find(payload, "sealed", "keyId"); found && end-start > 2 {

@@ -83,7 +83,7 @@ func (c *Verify) exports(ctx context.Context, o *screen.Output, first *bundle.Bu
 			text += part.word + said + "\n"
 		}
 	}
-	return answer(o, both, text, len(both.False) == 0)
+	return answer(o, both, text, len(both.False) == 0 && len(both.Apart) == 0)
 }
 
 // joinedExports is the result for two exports.

@@ -191,7 +191,7 @@ func TestAnAddressOfAnOrganizationLeadsThere(t *testing.T) {
 	// For an address without an organization, the answer lists the organizations that may have the
 	// page.
 	ada.actFor(beta, "")
-	ada.want(ada.get("/reviews/"+id), 404, "Look in Acme")
+	ada.want(ada.get("/reviews/"+id), 404, "Act for Acme")
 
 	// After a new sign-in, an address without an organization first asks for one and then
 	// continues.
@@ -244,7 +244,7 @@ func TestWalkTwoTabs(t *testing.T) {
 	w.press("Act for Acme")
 	w.see("No decision waits for a review.")
 	w.open("/reviews/asd_x")
-	w.see("Look in Beta")
+	w.see("Act for Beta")
 	w.shoot("not-there")
 	w.open("/policies/freeze")
 	w.see("This address accepts only a form")

@@ -39,7 +39,7 @@ func TestFirstRunInTheBrowser(t *testing.T) {
 		b.want(click("", "/start", nil), 200, "This service runs for you alone")
 		click("as its owner", "/start", url.Values{"name": {"Ada's agents"}})
 		click("Policy version 1", "/start/policy", url.Values{"template": {template}})
-		page := click("The new token", "/start/token", url.Values{"sure": {"yes"}})
+		page := click("This is the new token", "/start/token", url.Values{"sure": {"yes"}})
 		command := html.UnescapeString(regexp.MustCompile(`(?s)<pre data-copy-block>(.*?)</pre>`).FindStringSubmatch(page.body)[1])
 		parts := regexp.MustCompile(`^curl -sS (\S+) -H 'Authorization: Bearer (svco_[\w-]+)' -H 'Content-Type: application/json' -d '([^']*)'$`).FindStringSubmatch(command)
 		if parts == nil || parts[1] != s.app.BaseURL+"/api/assurance/decisions" {

@@ -95,7 +95,7 @@ func TestHistory(t *testing.T) {
 		}
 	})
 
-	// The read model is built anew.
+	// The read model is rebuilt.
 	p.Close()
 	owner, err := pgx.Connect(ctx, db.OwnerURL)
 	if err != nil {

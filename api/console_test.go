@@ -233,9 +233,9 @@ func TestWalkReviewsWithKeys(t *testing.T) {
 }
 
 // TestWalkTenThousandDecisions checks with 10,000 decisions that a screen of 1440 by 900 pixels
-// shows 25 of them, and that every page that lists or counts decisions is small and fast.
+// shows 25 of them, and that every page that lists or counts decisions is small and fast. It does
+// not run in parallel with other tests, because it measures times.
 func TestWalkTenThousandDecisions(t *testing.T) {
-	t.Parallel()
 	s, c := reviewing(t)
 	w := s.openWindow(t)
 	who, err := s.app.AuthenticateOrganization(t.Context(), c.token)

@@ -48,18 +48,19 @@ type refundsShowCmd struct {
 func (c *refundsShowCmd) Run(ctx context.Context, o *screen.Output) error {
 	return node.With(ctx, &c.Ledger, func(app *commands.App) error {
 		r, err := app.Refund(ctx, c.ID)
-		if err == nil {
-			err = noteOpened(ctx, app, r.To)
-		}
 		if err != nil {
 			return err
 		}
-		return writeRefund(o, c.ID, r)
+		return writeRefund(ctx, app, o, c.ID, r)
 	})
 }
 
-// writeRefund prints one refund.
-func writeRefund(o *screen.Output, paymentID string, r payments.Refund) error {
+// writeRefund prints one refund. Before that it records that the operator is shown the address to
+// which the refund goes.
+func writeRefund(ctx context.Context, app *commands.App, o *screen.Output, paymentID string, r payments.Refund) error {
+	if err := noteOpened(ctx, app, r.To); err != nil {
+		return err
+	}
 	text := fmt.Sprintf("%s of %s on %s to %s  %s", r.Amount, r.Asset, r.Network, r.To, r.State)
 	return o.Result(map[string]string{"paymentId": paymentID, "state": r.State, "amount": r.Amount, "asset": r.Asset, "network": r.Network,
 		"to": r.To, "transaction": r.Transaction}, strings.TrimSpace(text+"  "+r.Transaction)+"\n")
@@ -77,7 +78,7 @@ func (c *refundsRequestCmd) Run(ctx context.Context, o *screen.Output) error {
 		if err != nil {
 			return err
 		}
-		return writeRefund(o, c.ID, r)
+		return writeRefund(ctx, app, o, c.ID, r)
 	})
 }
 
@@ -94,7 +95,7 @@ func (c *refundsApproveCmd) Run(ctx context.Context, o *screen.Output) error {
 		if err != nil {
 			return err
 		}
-		return writeRefund(o, c.ID, r)
+		return writeRefund(ctx, app, o, c.ID, r)
 	})
 }
 
@@ -114,6 +115,6 @@ func (c *refundsSentCmd) Run(ctx context.Context, o *screen.Output) error {
 		if err != nil {
 			return err
 		}
-		return writeRefund(o, c.ID, r)
+		return writeRefund(ctx, app, o, c.ID, r)
 	})
 }

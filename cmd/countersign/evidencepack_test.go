@@ -65,6 +65,8 @@ func TestAnEvidencePack(t *testing.T) {
 	has(read("export/pack/access.jsonl"), "organization.created", "policy.activated", "organization_token.issued", "export.verified")
 	has(read("export/pack/policies.json"), `"version": 1`, `"reason": "test"`)
 	has(read("export/pack/oversight.json"), `"asked": 0`)
+	a.run(0, "verified with the keys of the ledger", "evidence", "pack", "--org", "service", "--framework", "soc2", "--period", year, "--out", in("service.tar.gz"))
+	bare.run(0, "VALID\n", "verify", in("service.tar.gz"), "--keys", in("jwks.json"))
 	a.run(0, "the period had not ended", "prove", "--agent", "agent", "--period", year, "--out", in("statement.tar.gz"))
 	bare.run(0, "statement, counted again", "verify", in("export/pack/statements/agent-001.tar.gz"), "--keys", in("jwks.json"))
 	if err := os.WriteFile(in("export/pack/oversight.json"), bytes.Replace([]byte(read("export/pack/oversight.json")), []byte(`"asked": 0`), []byte(`"asked": 9`), 1), 0o600); err != nil {

@@ -84,9 +84,9 @@ func (p *packing) write(ctx context.Context, m bundle.Manifest, found evidence.F
 	return put("cover.html", text)
 }
 
-// organization reads the name of the organization.
+// organization reads the name of the organization. The service tenant has none.
 func (p *packing) organization(ctx context.Context) error {
-	if p.NoPersonal || p.Org == ledger.ServiceTenant {
+	if p.NoPersonal || ledger.IsService(p.Org) {
 		return nil
 	}
 	info, err := p.n.App.Organization(ctx, p.Org)
@@ -161,8 +161,12 @@ type policyEntry struct {
 	Changed       []string `json:"changed"`
 }
 
-// policies writes all versions of the policy that were activated before the end of the period.
+// policies writes all versions of the policy that were activated before the end of the period. The
+// service tenant has no policy.
 func (p *packing) policies(ctx context.Context) error {
+	if ledger.IsService(p.Org) {
+		return p.asJSON("policies.json", []policyEntry{})
+	}
 	operator, err := p.n.App.Operator(ctx, p.Org)
 	if err != nil {
 		return err

@@ -27,6 +27,9 @@ type Allow struct {
 // --task allows an action.
 const onceWithin, taskWithin = 15 * time.Minute, time.Hour
 
+// within returns the end of a time that begins now, in the form of an exception's Until.
+func within(d time.Duration) string { return time.Now().Add(d).UTC().Format(time.RFC3339) }
+
 // Run asks the user and adds the exception.
 func (c *Allow) Run(o *Output) error {
 	account := o.Account()
@@ -59,31 +62,34 @@ func (c *Allow) blocked(o *Output, account guard.Account) error {
 	}
 	shown := fmt.Sprintf("%s in %s\n(%s risk: %s)", b.Command, b.Cwd, b.Level, strings.Join(b.Rules, ", "))
 	if c.Once != "" {
-		e.Once, e.Until = true, time.Now().Add(onceWithin).UTC().Format(time.RFC3339)
+		e.Once, e.Until = true, within(onceWithin)
 		return c.add(o, account, e, shown)
 	}
 	answer, err := o.Ask(screen.Printable(shown) + "\nLet it pass [o]nce, in this [s]ession, for this [t]ask (one hour), [a]lways, or [n]ot? ")
 	if err != nil {
 		return err
 	}
-	switch strings.ToLower(answer) {
+	switch answer = strings.ToLower(answer); answer {
 	case "o", "once":
-		e.Once, e.Until = true, time.Now().Add(onceWithin).UTC().Format(time.RFC3339)
-	case "s", "session":
-		e.Session = b.Session
-	case "t", "task":
-		e.Session, e.Until = b.Session, time.Now().Add(taskWithin).UTC().Format(time.RFC3339)
+		e.Once, e.Until = true, within(onceWithin)
+	case "s", "session", "t", "task":
+		if e.Session = b.Session; e.Session == "" {
+			return errNoSession
+		}
+		if answer[0] == 't' {
+			e.Until = within(taskWithin)
+		}
 	case "a", "always":
 	default:
 		return errNotAllowed
 	}
-	if strings.HasPrefix(strings.ToLower(answer), "s") && e.Session == "" || strings.HasPrefix(strings.ToLower(answer), "t") && e.Session == "" {
-		return errors.New("the agent's event has no session id")
-	}
 	return written(o, account, e)
 }
 
-var errNotAllowed = errors.New("nothing was allowed")
+var (
+	errNotAllowed = errors.New("nothing was allowed")
+	errNoSession  = errors.New("the agent's event has no session id")
+)
 
 // add asks the user to confirm an exception and writes it.
 func (c *Allow) add(o *Output, account guard.Account, e guard.Exception, what string) error {
@@ -93,15 +99,15 @@ func (c *Allow) add(o *Output, account guard.Account, e guard.Exception, what st
 		case err != nil:
 			return err
 		case last.Session == "":
-			return errors.New("the agent's event has no session id")
+			return errNoSession
 		}
 		e.Session = last.Session
 		if c.Task {
-			e.Until = time.Now().Add(taskWithin).UTC().Format(time.RFC3339)
+			e.Until = within(taskWithin)
 		}
 	}
 	if c.For > 0 {
-		e.Until = time.Now().Add(c.For).UTC().Format(time.RFC3339)
+		e.Until = within(c.For)
 	}
 	if c.Here {
 		here, err := os.Getwd()

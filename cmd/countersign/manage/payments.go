@@ -53,14 +53,11 @@ func writePayments(ctx context.Context, o *screen.Output, l *setting.Ledger, lis
 		}
 		rows, shown := screen.Table{Heads: heads}, []listedPayment{}
 		for _, payment := range found {
-			info, err := n.App.Payment(ctx, payment.PaymentID)
+			info, err := openPayment(ctx, n.App, payment.PaymentID)
 			if err != nil {
 				return err
 			}
 			payment.Payer, payment.Transaction = info.Payer, info.Transaction
-			if err := noteOpened(ctx, n.App, info.Payer); err != nil {
-				return err
-			}
 			shown = append(shown, listedPayment{payment, canon.Stamp(payment.ClaimedAt)})
 			rows.Add(row(payment)...)
 		}
@@ -82,15 +79,21 @@ type paymentsShowCmd struct {
 // Run prints the payment.
 func (c *paymentsShowCmd) Run(ctx context.Context, o *screen.Output) error {
 	return node.With(ctx, &c.Ledger, func(app *commands.App) error {
-		info, err := app.Payment(ctx, c.ID)
-		if err == nil {
-			err = noteOpened(ctx, app, info.Payer)
-		}
+		info, err := openPayment(ctx, app, c.ID)
 		if err != nil {
 			return err
 		}
 		return o.Result(info, paymentText(info))
 	})
+}
+
+// openPayment returns a payment to show it to the operator, and records that it names the payer.
+func openPayment(ctx context.Context, app *commands.App, id string) (payments.PaymentInfo, error) {
+	info, err := app.Payment(ctx, id)
+	if err != nil {
+		return info, err
+	}
+	return info, noteOpened(ctx, app, info.Payer)
 }
 
 // noteOpened records that the operator is shown the address of a payer, which is empty if it was
@@ -139,10 +142,7 @@ func (c *paymentsReconcileCmd) Run(ctx context.Context, o *screen.Output) error 
 			if _, err := n.App.Settle(ctx, payment.PaymentID, 2); err != nil {
 				fmt.Fprintf(o.Stderr, "countersign: %s: %v\n", payment.PaymentID, err)
 			}
-			info, err := n.App.Payment(ctx, payment.PaymentID)
-			if err == nil {
-				err = noteOpened(ctx, n.App, info.Payer)
-			}
+			info, err := openPayment(ctx, n.App, payment.PaymentID)
 			if err != nil {
 				return err
 			}

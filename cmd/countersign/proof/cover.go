@@ -56,7 +56,6 @@ type cover struct {
 	Framework    framework
 	From, To     time.Time
 	At           time.Time
-	Running      bool   // true if the period had not ended
 	Organization string // name of the organization; empty for the service
 	NoPersonal   bool
 	Totals       bundle.Statement
@@ -70,6 +69,9 @@ type cover struct {
 
 // coverStatement refers to the statement about one agent.
 type coverStatement struct{ Agent, File, Says string }
+
+// Running reports whether the period had not ended when the pack was made.
+func (c *cover) Running() bool { return c.At.Before(c.To) }
 
 func (c *cover) html() ([]byte, error) {
 	var page bytes.Buffer

@@ -37,12 +37,13 @@ func (c *packed) howToCheck() string {
 	return fmt.Sprintf("check it: countersign verify %s --keys jwks.json, or unpack it and python3 export/verify.py --keys jwks.json export\n", c.Out)
 }
 
-// notEnded returns a line that says that a period, which ends at to, had not ended at a time.
-func notEnded(to, at time.Time) string {
-	if !at.Before(to) {
+// notEnded returns a line that says that a period, which ends at to, had not ended when the bundle
+// was issued.
+func notEnded(to, issuedAt string) string {
+	if bundle.Reversed(issuedAt, to) {
 		return ""
 	}
-	return "the period had not ended: this is only the first part of it; make another file after " + to.UTC().Format(time.RFC3339) + "\n"
+	return "the period had not ended: this is only the first part of it; make another file after " + to + "\n"
 }
 
 // exporter writes a bundle into the folder of e.

@@ -64,14 +64,13 @@ func (c *Pack) Run(ctx context.Context, o *screen.Output) error {
 		return err
 	}
 	return o.Result(m, o.Wrapped("%s: %d events of %s, %s to %s, %d statements, verified with the keys of the ledger\nread it: unpack it and open export/pack/cover.html\n%s",
-		c.Out, m.Count, m.Tenant, p.filters.From, p.filters.To, len(p.cover.Statements), c.howToCheck()+notEnded(p.to, p.cover.At)))
+		c.Out, m.Count, m.Tenant, p.filters.From, p.filters.To, len(p.cover.Statements), c.howToCheck()+notEnded(p.filters.To, m.IssuedAt)))
 }
 
 // write writes the files of the pack.
 func (p *packing) write(ctx context.Context, m bundle.Manifest, found evidence.Found, put func(name string, text []byte) error) error {
 	p.put = put
 	p.cover = cover{Manifest: m, RequestedBy: p.RequestedBy, Framework: frameworks[p.Framework], From: p.from, To: p.to, At: p.n.App.Now().UTC(), Totals: found.Totals, More: found.More, NoPersonal: p.NoPersonal}
-	p.cover.Running = p.cover.At.Before(p.to)
 	for _, step := range []func(context.Context) error{p.organization, p.figures, p.policies, func(ctx context.Context) error { return p.statements(ctx, found.Agents) }, p.report} {
 		if err := step(ctx); err != nil {
 			return err

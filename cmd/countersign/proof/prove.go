@@ -3,7 +3,6 @@ package proof
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/countersign/countersign/api/words"
 	"github.com/countersign/countersign/cmd/countersign/node"
@@ -34,11 +33,7 @@ func (c *Prove) Run(ctx context.Context, o *screen.Output) error {
 	if err != nil {
 		return err
 	}
-	unended := ""
 	m, err := c.write(ctx, o, true, func(n *node.Node, e evidence.Export) (evidence.Exported, error) {
-		if end, err := time.Parse(time.RFC3339, to); err == nil {
-			unended = notEnded(end, n.App.Now())
-		}
 		e.Filters, e.Statement = bundle.Filters{From: from, To: to, Agent: c.Agent, Receipts: true, NoPersonal: c.NoPersonal}, true
 		return n.App.ExportHistory(ctx, e)
 	})
@@ -46,5 +41,5 @@ func (c *Prove) Run(ctx context.Context, o *screen.Output) error {
 		return err
 	}
 	return o.Result(m, o.Wrapped("%s: agent %s of %s, %s to %s\n%s\n%s\nread it: unpack it and open export/views/statement.html\n%s",
-		c.Out, words.Quote(c.Agent), m.Tenant, from, to, words.Unverified, m.Statement.Says(), c.howToCheck()+unended))
+		c.Out, words.Quote(c.Agent), m.Tenant, from, to, words.Unverified, m.Statement.Says(), c.howToCheck()+notEnded(to, m.IssuedAt)))
 }

@@ -67,11 +67,7 @@ func TestLoseADiskAndGetItBack(t *testing.T) {
 
 func firstLine(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	line, _, _ := strings.Cut(string(text), "\n")
+	line, _, _ := strings.Cut(string(read(t, path)), "\n")
 	return line
 }
 
@@ -91,10 +87,7 @@ func filesBelow(t *testing.T, folder string) (paths []string) {
 
 func unpacked(t *testing.T, path string) []byte {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := read(t, path)
 	if packed, err := gzip.NewReader(bytes.NewReader(text)); err == nil {
 		if text, err = io.ReadAll(packed); err != nil {
 			t.Fatal(err)

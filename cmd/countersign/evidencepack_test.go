@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -19,20 +18,14 @@ func TestAnEvidencePack(t *testing.T) {
 	a.run(2, "framework", "evidence", "pack", "--framework", "other", "--period", "2026Q4", "--out", in("none.tar.gz"))
 	read := func(name string) string {
 		t.Helper()
-		text, err := os.ReadFile(in(name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
+		return string(read(t, in(name)))
 	}
 	pack := func(framework, period string, flags ...string) (cover string) {
 		t.Helper()
 		out := in(framework + period + ".tar.gz")
 		a.run(0, "verified with the keys of the ledger", append([]string{"evidence", "pack", "--framework", framework, "--period", period, "--out", out, "--requested-by", "Eve, auditor"}, flags...)...)
 		bare.run(0, "VALID\n", "verify", out, "--keys", in("jwks.json"))
-		if said, err := exec.CommandContext(t.Context(), "tar", "-xzf", out, "-C", h.files).CombinedOutput(); err != nil {
-			t.Fatalf("%s%v", said, err)
-		}
+		untar(t, out, h.files)
 		return read("export/pack/cover.html")
 	}
 	has := func(text string, parts ...string) {

@@ -221,3 +221,21 @@ func fetched(url string) ([]byte, error) {
 	}
 	return io.ReadAll(r.Body)
 }
+
+// read returns the content of a file.
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// untar unpacks a .tar.gz file into a folder.
+func untar(t *testing.T, path, folder string) {
+	t.Helper()
+	if said, err := exec.CommandContext(t.Context(), "tar", "-xzf", path, "-C", folder).CombinedOutput(); err != nil {
+		t.Fatalf("%s%v", said, err)
+	}
+}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -246,9 +245,7 @@ func TestADisputePackIsVerifiedOrRefused(t *testing.T) {
 	bare.run(0, "PROVEN      whole: decision/"+id+": events 1 to 1\n", "verify", in("dispute.tar.gz"), "--keys", in("jwks.json"))
 	bare.run(0, "the 1 kept records that the filters cover", "verify", in("dispute.tar.gz"), "--keys", in("jwks.json"), "--with", in("kept"))
 	bare.run(2, "nothing can be joined", "verify", in("dispute.tar.gz"), in("dispute.tar.gz"), "--keys", in("jwks.json"))
-	if out, err := exec.CommandContext(t.Context(), "tar", "-xzf", in("dispute.tar.gz"), "-C", h.files).CombinedOutput(); err != nil {
-		t.Fatalf("%s%v", out, err)
-	}
+	untar(t, in("dispute.tar.gz"), h.files)
 	page := in("export/views/dispute.html")
 	text, err := os.ReadFile(page)
 	if err := errors.Join(err, os.WriteFile(page, bytes.Replace(text, []byte("allow"), []byte("deny!"), 1), 0o600)); err != nil {

@@ -135,11 +135,16 @@ func checkCloudEvents(name string) (n int, _ error) {
 	})
 }
 
-// recordKey verifies Ed25519 signatures over what DSSE says.
+// recordKey is a key that verifies the Ed25519 signatures of DSSE envelopes.
 type recordKey key
 
-func (k recordKey) KeyID() (string, error)   { return k.id, nil }
+// KeyID returns the id of the key.
+func (k recordKey) KeyID() (string, error) { return k.id, nil }
+
+// Public returns the public key.
 func (k recordKey) Public() crypto.PublicKey { return k.public }
+
+// Verify returns an error if sig is not the signature of data under this key.
 func (k recordKey) Verify(_ context.Context, data, sig []byte) error {
 	if !ed25519.Verify(k.public, data, sig) {
 		return errors.New("the signature is false")

@@ -3,7 +3,7 @@
 //
 //	countersign-guard gate COMMAND     print the verdict on a command, offline
 //	countersign-guard gate hook        guard a coding agent
-//	countersign-guard rules show|list  show the rules behind the verdicts
+//	countersign-guard rules show|list  show the rules of the gate
 //	countersign-guard doctor --hook    check whether the installed hooks work
 //
 // An agent starts the guard at every tool call, so the program must start fast: it contains

@@ -41,7 +41,7 @@ const (
 	lostDataKeys = "data.kek is missing in the data folder, and this ledger has data keys"
 )
 
-// All commands refuse a database with a schema from before the first release, and tell what to do.
+// All commands refuse a database with a schema from before the first release, and say what to do.
 func TestADatabaseOfAnEarlierDayIsRefused(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)

@@ -359,7 +359,7 @@ func fill(ctx context.Context, s *rig.Scratch, size int64) error {
 	}
 }
 
-// fillOnce copies this number of events behind the newest one. It locks the row of the head first.
+// fillOnce appends this number of equal events by COPY. It locks the row of the head first.
 func fillOnce(ctx context.Context, tx pgx.Tx, count int64) error {
 	var origin string
 	var head, sequence int64

@@ -191,7 +191,7 @@ func (p *packing) policies(ctx context.Context) error {
 	return p.asJSON("policies.json", versions)
 }
 
-// statements writes a statement, with the events behind it, for each agent of the period.
+// statements writes a statement, with the events that it counts, for each agent of the period.
 func (p *packing) statements(ctx context.Context, agents []string) error {
 	for i, agent := range agents {
 		said := coverStatement{Agent: agent, File: fmt.Sprintf("statements/agent-%03d.tar.gz", i+1)}

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -65,7 +66,7 @@ func (s *Handler) enter(v *Visit, access credential.Access) (instead *View, err 
 		return nil, policy.Refuse("missing_field", "/"+formOrganization, formOrganization+" must be the organization that the page shows: open the page again")
 	}
 	if named != "" && named != v.Session.Org {
-		if of, err = s.membership(v, named); err != nil {
+		if of, err = s.membership(v.Request.Context(), v.Session.Customer, named); err != nil {
 			return nil, err
 		}
 		if v.Session.Org == "" && of.ID != "" { // do not replace a choice that the person has made
@@ -102,8 +103,8 @@ func (v *Visit) Member() (p organizations.Principal, ok bool) {
 
 // membership returns the organization with this id, or the zero value if the person is not a
 // member.
-func (s *Handler) membership(v *Visit, orgID string) (Organization, error) {
-	list, err := s.Projections.Memberships(v.Request.Context(), v.Session.Customer)
+func (s *Handler) membership(ctx context.Context, customer, orgID string) (Organization, error) {
+	list, err := s.Projections.Memberships(ctx, customer)
 	for _, m := range list {
 		if m.OrgID == orgID {
 			return organizationShown(m), nil
@@ -125,7 +126,7 @@ func (s *Handler) actsForAnother(v *Visit, p organizations.Principal, of Organiz
 	if of.ID == "" && v.Request.Method != http.MethodPost {
 		return View{}, policy.Refuse(ground.CodeNotFound, "", "not found")
 	}
-	now, err := s.membership(v, p.OrgID)
+	now, err := s.membership(v.Request.Context(), v.Session.Customer, p.OrgID)
 	shown := View{Template: "other-organization.html", Data: otherOrganization{of, now, s.unsent(v)}}
 	if v.Request.Method == http.MethodPost {
 		shown.Status = http.StatusConflict

@@ -1,16 +1,13 @@
 package web
 
 import (
-	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/policy"
-	"github.com/countersign/countersign/projections"
 )
 
 // LivePath is the path of the stream that keeps the number of pending reviews on an open page up to
@@ -88,10 +85,10 @@ func (s *Handler) Live(w http.ResponseWriter, r *http.Request) {
 	}
 	defer free()
 	ctx, orgID := r.Context(), session.Org
-	if may, err := s.mayApprove(ctx, session.Customer, orgID); err != nil {
+	if of, err := s.membership(ctx, session.Customer, orgID); err != nil {
 		s.Fail(w, r, err)
 		return
-	} else if !may {
+	} else if !organizations.RoleMay(of.Role, organizations.RightApprove) {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
@@ -125,12 +122,4 @@ func (s *Handler) Live(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-}
-
-// mayApprove reports whether a person is a member of an organization who may give verdicts.
-func (s *Handler) mayApprove(ctx context.Context, customer, orgID string) (bool, error) {
-	list, err := s.Projections.Memberships(ctx, customer)
-	return slices.ContainsFunc(list, func(m projections.Membership) bool {
-		return m.OrgID == orgID && organizations.RoleMay(m.Role, organizations.RightApprove)
-	}), err
 }

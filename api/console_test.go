@@ -39,7 +39,7 @@ func TestSelectedReviewsAreRejectedTogether(t *testing.T) {
 		admin.want(admin.get("/reviews/"+id), 200, "<blockquote>the loop of last night</blockquote>")
 	}
 	if page := admin.get("/reviews").body; !strings.Contains(page, kept) || strings.Contains(page, one) {
-		t.Errorf("what waits is not the one that was kept: %s", page)
+		t.Errorf("the list must have only the review that was not rejected: %s", page)
 	}
 	clean(t, s)
 }
@@ -74,8 +74,8 @@ func TestEveryChangeIsConfirmedOnce(t *testing.T) {
 	clean(t, s)
 }
 
-// TestWhatCannotBeUndoneHasAReason checks that the removal of a member or of a webhook is refused without a
-// reason, and that the activity page shows the reason. The revocation of a key of the account likewise.
+// TestWhatCannotBeUndoneHasAReason checks that the removal of a member or of a webhook is refused without
+// a reason, and that the activity page shows the reason.
 func TestWhatCannotBeUndoneHasAReason(t *testing.T) {
 	t.Parallel()
 	s, c := reviewing(t)
@@ -104,13 +104,13 @@ func TestWhatCannotBeUndoneHasAReason(t *testing.T) {
 	clean(t, s)
 }
 
-// TestTheLastUseOfATokenIsShown checks that the page of tokens says when a token last caused an event.
+// TestTheLastUseOfATokenIsShown checks that the page of tokens shows when a token last caused an event.
 func TestTheLastUseOfATokenIsShown(t *testing.T) {
 	t.Parallel()
 	s, c := reviewing(t)
 	owner := c.people["owner"]
 	if page := owner.get("/keys").body; !strings.Contains(page, `data-label="Last use">never`) {
-		t.Errorf("no token without a use: %s", page)
+		t.Errorf("the page shows no token that was never used: %s", page)
 	}
 	c.asks(t, "k1", "agent-7")
 	used := s.clock.Now().UTC().Format("2 January 2006, 15:04:05 UTC")
@@ -118,8 +118,8 @@ func TestTheLastUseOfATokenIsShown(t *testing.T) {
 	owner.want(owner.get("/keys"), 200, `title="`+used+`"><span class="ago">9 minutes ago`)
 }
 
-// TestADraftIsAnnounced checks that the overview and the activity page show the other members a draft
-// that is newer than the active policy, until a version is activated.
+// TestADraftIsAnnounced checks that the activity page shows a new draft, and that the overview shows it to
+// the other members until a version is activated.
 func TestADraftIsAnnounced(t *testing.T) {
 	t.Parallel()
 	s, c := reviewing(t)
@@ -137,8 +137,8 @@ func TestADraftIsAnnounced(t *testing.T) {
 	}
 }
 
-// TestTitlesNameThePage checks that every page of the console has a title of its own that ends with the
-// name of the organization.
+// TestTitlesNameThePage checks that each page of the console has its own title, which contains the name of
+// the organization.
 func TestTitlesNameThePage(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -219,7 +219,7 @@ func TestWalkReviewsWithKeys(t *testing.T) {
 	w.do(chromedp.WaitVisible(`input[value="`+first+`"]:checked`, chromedp.ByQuery), chromedp.KeyEvent("?"))
 	w.see("previous row or review")
 	w.do(chromedp.KeyEvent(kb.Escape), chromedp.KeyEvent("r"))
-	focused("reason ") // the browser of the test types the letter into the field; a real keyboard does not
+	focused("reason ") // the test's browser also types the key into the field; a real keyboard does not
 	open("/reviews/" + first)
 	w.do(chromedp.KeyEvent("a"))
 	focused("ready It is expected work")

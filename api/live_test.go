@@ -9,14 +9,14 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestOpenPagesFollowTheReviews holds that the stream of an open page says how many decisions wait and
-// says it again when another one does, that a person has at most four of them, that only who gives
-// verdicts gets one, and that all of them end before the server stops.
+// TestOpenPagesFollowTheReviews checks that the stream of an open page sends the number of pending
+// reviews, at once and after a change; that a person has at most four streams; that a person who may
+// give no verdict gets none; and that all streams end before the server stops.
 func TestOpenPagesFollowTheReviews(t *testing.T) {
 	t.Parallel()
 	s, c := reviewing(t)
 	admin := c.people["admin"]
-	for _, role := range []string{"admin", "auditor"} { // a page chooses their only organization
+	for _, role := range []string{"admin", "auditor"} { // the first page chooses the only organization of the person
 		c.people[role].get("/overview")
 	}
 	next := func(lines *bufio.Scanner) string {
@@ -46,7 +46,7 @@ func TestOpenPagesFollowTheReviews(t *testing.T) {
 	if got := admin.get("/live"); got.status != http.StatusTooManyRequests {
 		t.Errorf("a fifth stream: %d", got.status)
 	}
-	for who, b := range map[string]*browser{"an auditor": c.people["auditor"], "a stranger": s.browser(t)} {
+	for who, b := range map[string]*browser{"an auditor": c.people["auditor"], "a visitor who is not signed in": s.browser(t)} {
 		if got := b.get("/live"); got.status != http.StatusNoContent {
 			t.Errorf("%s: %d", who, got.status)
 		}
@@ -69,8 +69,8 @@ func TestOpenPagesFollowTheReviews(t *testing.T) {
 	clean(t, s)
 }
 
-// TestWalkLive holds that an open page shows the number of pending reviews without a reload, and offers
-// the new list instead of moving what is read.
+// TestWalkLive checks that an open page updates the number of pending reviews without a reload, and
+// offers a link to the new list instead of changing the list that the person reads.
 func TestWalkLive(t *testing.T) {
 	t.Parallel()
 	s, c := reviewing(t)

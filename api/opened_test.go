@@ -12,9 +12,9 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 )
 
-// TestEveryReaderOfPersonalDataIsInTheAccessHistory holds that every page and every answer that shows the
-// name of an agent or the address of another member leaves an entry in the access history, which says
-// who saw it. Every page is read by a member of its own, because there is one entry a day.
+// TestEveryReaderOfPersonalDataIsInTheAccessHistory checks that the access history names each person who
+// read the name of an agent or the e-mail address of another member, on every page and in every answer.
+// Another member reads each page, because a member gets only one entry per day.
 func TestEveryReaderOfPersonalDataIsInTheAccessHistory(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -50,7 +50,7 @@ func TestEveryReaderOfPersonalDataIsInTheAccessHistory(t *testing.T) {
 			t.Errorf("%s: %d %s", place, page.status, page.body)
 		}
 		opened := openedOf(t, s, c.orgID, reader.MemberID)
-		body := strings.ReplaceAll(strings.ReplaceAll(page.body, address, ""), `value="agent-of-4711"`, "") // what the reader gave
+		body := strings.ReplaceAll(strings.ReplaceAll(page.body, address, ""), `value="agent-of-4711"`, "") // the reader's own address, and a value from the request
 		for what, noted := range map[string]string{"agent-of-4711": "decisions", "@acme.example": "members"} {
 			if strings.Contains(body, what) {
 				if shown++; !slices.Contains(opened, noted) {

@@ -227,6 +227,7 @@ func (s sessionStore) CommitCtx(ctx context.Context, hash string, data []byte, e
 	return err
 }
 
+// DeleteCtx deletes a session. It returns no error if there is none.
 func (s sessionStore) DeleteCtx(ctx context.Context, hash string) error {
 	_, err := s.pool.Exec(ctx, `delete from sessions where p = 0 and token_hash = $1`, hash)
 	return err

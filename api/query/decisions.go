@@ -119,8 +119,8 @@ func (f Filter) matches(d ListedDecision) bool {
 	})
 }
 
-// comparesRecords reports whether the filter has a member that the query of the read model does not
-// select by.
+// comparesRecords reports whether the filter has a condition that in, the query of the read model, lacks.
+// Then matches compares decrypted records.
 func (f Filter) comparesRecords(in projections.DecisionFilter) bool {
 	return f.Protocol != "" || f.Rule != "" || f.Run != "" || f.Target != "" || f.Text != "" || f.Agent != "" && in.Agent == ""
 }
@@ -212,7 +212,7 @@ func (s Decisions) Search(ctx context.Context, p organizations.Principal, f Filt
 	if in.Actors, err = s.actors(ctx, p); err != nil {
 		return page, err
 	}
-	if f.Agent != "" { // without a key the records are compared
+	if f.Agent != "" { // AgentKey returns "" for a name without a key; then matches compares the records
 		if in.Agent, err = s.Commands.AgentKey(ctx, p, f.Agent); err != nil {
 			return page, err
 		}

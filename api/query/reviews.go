@@ -51,8 +51,8 @@ func (s Decisions) Reviews(ctx context.Context, p organizations.Principal, f Fil
 	return items, in.After, nil
 }
 
-// CountReviews counts the decisions that wait for a verdict, as far as the reader may see them, up
-// to most.
+// CountReviews counts the decisions that wait for a verdict and that the principal may see, up to
+// most.
 func (s Decisions) CountReviews(ctx context.Context, p organizations.Principal, most int) (int, error) {
 	actors, err := s.actors(ctx, p)
 	if err != nil {

@@ -146,8 +146,9 @@ func (s Decisions) Agent(ctx context.Context, p organizations.Principal, agent s
 	return named[0], nil
 }
 
-// Total adds up the decisions that a filter chooses, from the read model. ok is false if the filter
-// chooses by something that only records have, or by a time within a day.
+// Total returns the sum of the decisions that match a filter, from the read model. ok is false if the
+// read model cannot select them: the filter has a condition other than protocol, agent and period, or
+// the period does not consist of complete days.
 func (s Decisions) Total(ctx context.Context, p organizations.Principal, f Filter) (total projections.Spent, ok bool, err error) {
 	const day = 24 * time.Hour
 	in := projections.SpendFilter{From: time.Unix(0, 0), Until: s.Commands.Clock().AddDate(1, 0, 0), Protocol: f.Protocol}

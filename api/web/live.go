@@ -14,27 +14,27 @@ import (
 // date. A page works without it: then a reload shows the number.
 const LivePath = "/live"
 
-// Limits of streams. A stream holds no seat of the requests in progress, because its answer has begun
-// (see the package request), so it has limits of its own.
+// Limits of streams. The limit of requests in progress does not count a request after its answer has
+// begun (see the package request), so streams have limits of their own.
 const (
-	liveStreams   = 256              // of the node
-	livePerPerson = 4                // of one person; a browser opens at most six connections to a host
-	liveFor       = 25 * time.Second // then the browser opens another one, whose session and role are checked again
-	liveEvery     = 2 * time.Second  // between two counts
+	liveStreams   = 256              // open streams of the node
+	livePerPerson = 4                // open streams of one person; a browser opens at most six connections to a host
+	liveFor       = 25 * time.Second // length of a stream; the browser then opens another, which checks session and role again
+	liveEvery     = 2 * time.Second  // time between two counts
 )
 
-// streams are the open streams.
+// streams counts the open streams, so that they can be limited and ended.
 type streams struct {
 	ended chan struct{} // closed by EndStreams
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // protects the fields below
 	all    int
-	person map[string]int // by customer
+	person map[string]int // open streams by customer
 	closed bool
 }
 
-// open takes a place for a stream of a person, and returns the function that frees it. It returns nil
-// if there is none.
+// open counts a new stream of a person, and returns the function to call when the stream ends. It
+// returns nil if the stream would exceed a limit, or after EndStreams.
 func (s *streams) open(customer string) (free func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,8 +64,9 @@ func (s *Handler) EndStreams() {
 	}
 }
 
-// Live sends the number of pending reviews as server-sent events: at once, and whenever it is another
-// one. It answers 204, after which a browser does not try again, if the person may give no verdict.
+// Live sends the number of pending reviews as server-sent events: first at once, then after each
+// change. If the person may give no verdict, it answers 204, after which a browser does not connect
+// again.
 func (s *Handler) Live(w http.ResponseWriter, r *http.Request) {
 	session, err := s.Credentials.Sessions.Load(r)
 	if err != nil {
@@ -93,7 +94,7 @@ func (s *Handler) Live(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.Set("Content-Type", "text/event-stream")
-	h.Set("X-Accel-Buffering", "no") // a proxy must not wait for the end
+	h.Set("X-Accel-Buffering", "no") // tells a proxy to pass on each event at once
 	if r.Method == http.MethodHead {
 		return
 	}

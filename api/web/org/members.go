@@ -41,7 +41,8 @@ func (r *Room) showMembers(v *web.Visit) (web.View, error) {
 	return web.View{Template: "members.html", Data: page}, err
 }
 
-// reasonIn returns the reason in a form that confirms what cannot be undone.
+// reasonIn returns the reason in a form that confirms a change that cannot be undone, or an error if the
+// reason is empty.
 func reasonIn(v *web.Visit) (string, error) {
 	reason := strings.TrimSpace(v.Form.Get("reason"))
 	if reason == "" {

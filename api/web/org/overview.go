@@ -24,7 +24,7 @@ const (
 // overview is the data of the overview: what needs attention, and how the organization is doing.
 type overview struct {
 	Reviews    []query.ListedDecision // the oldest ones
-	Waiting    int                    // of all, up to web.MostReviews
+	Waiting    int                    // number of reviews, counted up to web.MostReviews
 	MoreThere  bool
 	Violations []query.ListedDecision
 	Spending   query.Spending
@@ -33,7 +33,7 @@ type overview struct {
 	Chart      template.HTML // empty if the period has no decision
 	Agents     bars
 	Policy     *decisions.Activation
-	Drafts     []decisions.Draft // that are newer than the active policy
+	Drafts     []decisions.Draft // drafts that are newer than the active policy
 	Stops      bool              // the policy allows nothing, as after an emergency stop
 	Checkpoint *web.Checkpoint
 	Head       int64
@@ -124,14 +124,15 @@ func (r *Room) showOverview(v *web.Visit) (web.View, error) {
 	return web.View{Template: "overview.html", Data: o}, nil
 }
 
-// newDrafts returns the drafts since the last activation: one of them may be the next version.
+// newDrafts returns the drafts that were saved after the last activation. One of them may become the next
+// version.
 func newDrafts(drafts []decisions.Draft, activations []decisions.Activation) (list []decisions.Draft) {
 	since := ""
 	if n := len(activations); n > 0 {
 		since = activations[n-1].ActivatedAt
 	}
 	for _, d := range drafts {
-		if !d.Activated && d.DraftedAt > since { // both are stamps, which compare as texts
+		if !d.Activated && d.DraftedAt > since { // both are RFC 3339 times in UTC of equal length, so text order is time order
 			list = append(list, d)
 		}
 	}

@@ -279,11 +279,11 @@ func without(list, other []string) (rest []string) {
 	return rest
 }
 
-// edited is a sentence of a policy whose list another version has with other entries.
+// edited is a sentence about a list, as the text has it now and as the active version has it.
 type edited struct{ Now, Before string }
 
-// pair takes out the added and dropped sentences that are equal up to their first colon, because
-// they are about the same list.
+// pair moves sentences from adds and drops to edits if they are equal up to the first colon, because
+// such sentences are about the same list.
 func pair(adds, drops []string) (edits []edited, added, dropped []string) {
 	for _, now := range adds {
 		about, _, isList := strings.Cut(now, ": ")

@@ -168,7 +168,7 @@ func (r *Room) sumDecisions(ctx context.Context, p organizations.Principal, f qu
 	return sum, nil
 }
 
-// twoDigits writes an exact decimal with two digits after the point.
+// twoDigits rounds a decimal to two digits after the point.
 func twoDigits(decimal string) string {
 	exact, ok := new(big.Rat).SetString(decimal)
 	if !ok {
@@ -177,8 +177,7 @@ func twoDigits(decimal string) string {
 	return exact.FloatString(2)
 }
 
-// sumDecisions adds up the decisions that match a filter: all of them if the read model has the sum,
-// otherwise at most query.MostSearched of them.
+// showDecision shows a decision with its timeline, and the values that its checks compared.
 func (r *Room) showDecision(v *web.Visit) (web.View, error) {
 	d, err := r.decisionView(v.Request.Context(), v.Principal, v.Vars["id"])
 	if err != nil {

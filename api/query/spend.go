@@ -131,7 +131,8 @@ func (s Decisions) Agent(ctx context.Context, p organizations.Principal, agent s
 	if err != nil {
 		return AgentSpent{}, err
 	}
-	f := projections.SpendFilter{From: time.Unix(0, 0), Until: s.Commands.Clock().AddDate(1, 0, 0), Agent: agent, Actors: actors}
+	f := s.always()
+	f.Agent, f.Actors = agent, actors
 	sums, err := s.Projections.Spend(ctx, p.OrgID, f, projections.SpendAgent, 1)
 	if err == nil && len(sums) == 0 {
 		err = projections.ErrNotFound
@@ -146,12 +147,18 @@ func (s Decisions) Agent(ctx context.Context, p organizations.Principal, agent s
 	return named[0], nil
 }
 
+// always returns the filter for the decisions of every period.
+func (s Decisions) always() projections.SpendFilter {
+	return projections.SpendFilter{From: time.Unix(0, 0), Until: s.Commands.Clock().AddDate(1, 0, 0)}
+}
+
 // Total returns the sum of the decisions that match a filter, from the read model. ok is false if the
 // read model cannot select them: the filter has a condition other than protocol, agent and period, or
 // the period does not consist of complete days.
 func (s Decisions) Total(ctx context.Context, p organizations.Principal, f Filter) (total projections.Spent, ok bool, err error) {
 	const day = 24 * time.Hour
-	in := projections.SpendFilter{From: time.Unix(0, 0), Until: s.Commands.Clock().AddDate(1, 0, 0), Protocol: f.Protocol}
+	in := s.always()
+	in.Protocol = f.Protocol
 	if !f.from.IsZero() {
 		in.From = f.from.UTC()
 	}

@@ -44,10 +44,14 @@ func TestContrast(t *testing.T) {
 	}
 }
 
-var length = regexp.MustCompile(`(-?[0-9.]+)(px|rem)\b`)
+var (
+	size     = regexp.MustCompile(`var\(--(tiny|small|body|large|huge)\)`)
+	distance = regexp.MustCompile(`^(margin|padding|top|right|bottom|left|inset)(-|$)|gap$`)
+	length   = regexp.MustCompile(`(-?[0-9.]+)(px|rem)\b`)
+)
 
-// TestSizesAndSteps holds that the style sheet has five sizes of text, which it names once, and that
-// distances are steps of 4 pixels. Text in a figure is measured in units of its drawing.
+// TestSizesAndSteps checks that the style sheet defines five sizes of text and uses no other, and that
+// distances are multiples of 4 pixels. It omits text in figures, whose unit is that of the drawing.
 func TestSizesAndSteps(t *testing.T) {
 	text, err := os.ReadFile("assets/style.css")
 	if err != nil {
@@ -57,18 +61,18 @@ func TestSizesAndSteps(t *testing.T) {
 	sheet = regexp.MustCompile(`svg[^{]*text[^{]*\{[^}]*\}`).ReplaceAllString(sheet, "")
 	sizes := regexp.MustCompile(`--(?:tiny|small|body|large|huge): [0-9.]+rem;`).FindAllString(string(text), -1)
 	if len(sizes) != 5 {
-		t.Errorf("there are %d sizes of text: %v", len(sizes), sizes)
+		t.Errorf("the style sheet defines %d sizes of text: %v", len(sizes), sizes)
 	}
 	seen := 0
 	for _, m := range regexp.MustCompile(`([a-z-]+):\s*([^;{}]+)[;}]`).FindAllStringSubmatch(sheet, -1) {
 		name, value := m[1], m[2]
-		switch base, _, _ := strings.Cut(name, "-"); {
+		switch {
 		case name == "font-size" || name == "font":
 			seen++
-			if value != "inherit" && !regexp.MustCompile(`var\(--(tiny|small|body|large|huge)\)`).MatchString(value) {
-				t.Errorf("%s: %s is none of the five sizes", name, value)
+			if value != "inherit" && !size.MatchString(value) {
+				t.Errorf("%s: %s is not one of the five sizes", name, value)
 			}
-		case base == "margin" || base == "padding" || strings.HasSuffix(name, "gap") || base == "top" || base == "right" || base == "bottom" || base == "left" || base == "inset":
+		case distance.MatchString(name):
 			for _, l := range length.FindAllStringSubmatch(value, -1) {
 				seen++
 				n, err := strconv.ParseFloat(l[1], 64)
@@ -76,7 +80,7 @@ func TestSizesAndSteps(t *testing.T) {
 					n *= 16
 				}
 				if err != nil || math.Mod(n, 4) != 0 && n != 1 { // 1: a hairline
-					t.Errorf("%s: %s is no step of 4 pixels", name, value)
+					t.Errorf("%s: %s is not a multiple of 4 pixels", name, value)
 				}
 			}
 		}

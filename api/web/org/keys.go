@@ -13,7 +13,7 @@ import (
 // keyPage is the data of the page that lists tokens.
 type keyPage struct {
 	Tokens    []organizations.TokenInfo
-	used      map[string]time.Time // by token
+	Used      map[string]time.Time // when a token last caused an event, by token
 	People    web.People
 	Scopes    []scopeShown
 	Issued    string // new token, which only this answer shows
@@ -38,9 +38,6 @@ var tokenScopes = []scopeShown{
 // Name returns the name by which the page shows a member.
 func (k keyPage) Name(member string) string { return k.People.Name(member) }
 
-// Used returns when a token last caused an event, and the zero time if it caused none.
-func (k keyPage) Used(token string) time.Time { return k.used[token] }
-
 func (r *Room) showKeys(v *web.Visit) (web.View, error) {
 	page, err := r.keyPage(v.Request.Context(), v.Principal)
 	if err != nil {
@@ -58,7 +55,7 @@ func (r *Room) keyPage(ctx context.Context, p organizations.Principal) (keyPage,
 	if page.Tokens, err = r.Commands.Tokens(ctx, p); err != nil {
 		return page, err
 	}
-	page.used, err = r.queries().LastUse(ctx, p, page.Tokens)
+	page.Used, err = r.queries().LastUse(ctx, p, page.Tokens)
 	return page, err
 }
 

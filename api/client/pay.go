@@ -86,11 +86,9 @@ func (c *Client) Pay(ctx context.Context, p Payment, sign Signer) (*http.Respons
 		ask.header.Set("PAYMENT-SIGNATURE", base64.StdEncoding.EncodeToString(payload))
 		got, err := c.http.patiently(ctx, ask, func(a answered) bool { return a.status >= 500 || a.status == http.StatusTooManyRequests })
 		if err != nil {
-			var said *Error
-			if errors.As(err, &said) {
-				return unconfirmed(err.Error(), said.Status, err)
-			}
-			return unconfirmed(err.Error(), 0, err)
+			said := &Error{} // its status is 0 if there was no answer
+			errors.As(err, &said)
+			return unconfirmed(err.Error(), said.Status, err)
 		}
 		if got.status == http.StatusPaymentRequired { // check: second-offer
 			return unconfirmed("the seller answered with 402 again, and no second payment was signed", got.status, nil)

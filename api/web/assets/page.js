@@ -146,12 +146,13 @@ document.addEventListener("keydown", (event) => {
   press();
 });
 
-// The number of pending reviews follows what happens while the page is open. The page itself stays as it
-// is, so that nothing moves under the reader: a link shows the new list.
+// Keep the number of pending reviews up to date while the page is open. The lists of the page do not
+// change, so that nothing moves while a person reads; a link shows the new list.
 if (document.body.dataset.live) {
   let stream;
   const listen = () => {
-    if (document.hidden) { if (stream) stream.close(); return; }
+    stream?.close();
+    if (document.hidden) return;
     stream = new EventSource(document.body.dataset.live);
     stream.addEventListener("message", (event) => {
       const { reviews, more } = JSON.parse(event.data);

@@ -119,13 +119,13 @@ func TestArchivedRecordsAreAnsweredAsBefore(t *testing.T) {
 		}
 		again.wants(bind(again), http.StatusCreated)
 	})
-	t.Run("the history is built anew", func(t *testing.T) {
+	t.Run("the history is rebuilt", func(t *testing.T) {
 		again := again.in(t)
 		if _, err := projections.Rebuild(ctx, again.app.Ledger, slog.New(slog.DiscardHandler), "history"); err != nil {
 			t.Error(err)
 		}
 		if a := history(again); a.status != http.StatusOK || !strings.Contains(string(a.body), `"kind":"receipt"`) {
-			t.Errorf("history after it was built anew: %v", a)
+			t.Errorf("history after it was rebuilt: %v", a)
 		}
 		if n := again.parked(); n != 0 {
 			t.Errorf("%d events are parked", n)

@@ -488,7 +488,7 @@ func TestBrokenHTTPIs400(t *testing.T) {
 }
 
 // TestHostileBodiesAreAnsweredAtOnce checks that the time is linear in the size of the body,
-// whatever it contains.
+// for all contents.
 func TestHostileBodiesAreAnsweredAtOnce(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

@@ -330,8 +330,8 @@ func TestFreeTools(t *testing.T) {
 	}
 }
 
-// TestABadCredentialIsNoMessage checks that a message with an invalid credential gets 401,
-// whatever it requests. The answer says where to get a valid one. For a token it refers to OAuth.
+// TestABadCredentialIsNoMessage checks that a message with an invalid credential gets 401
+// for every method. The answer says where to get a valid one. For a token it refers to OAuth.
 // For a key it does not, because clients would start an OAuth log-in.
 func TestABadCredentialIsNoMessage(t *testing.T) {
 	t.Parallel()

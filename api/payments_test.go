@@ -292,9 +292,9 @@ func TestGate(t *testing.T) {
 	}{
 		{"nothing", nil, false, 503, 402, [2]bool{}, [2]int{}},
 		{"a payment", nil, true, 503, 200, [2]bool{false, true}, [2]int{}},
-		{"a payment beside a bad key", with("X-API-Key", canary), true, 503, 200, [2]bool{false, true}, [2]int{}},
+		{"a payment with a bad key", with("X-API-Key", canary), true, 503, 200, [2]bool{false, true}, [2]int{}},
 		{"garbage for a payment", with("PAYMENT-SIGNATURE", canary), false, 503, 402, [2]bool{}, [2]int{}},
-		{"garbage for a payment beside a key", func(n *node) []string { return []string{"PAYMENT-SIGNATURE", canary, "X-API-Key", n.issueKey()} }, false, 503, 402, [2]bool{}, [2]int{}},
+		{"garbage for a payment with a key", func(n *node) []string { return []string{"PAYMENT-SIGNATURE", canary, "X-API-Key", n.issueKey()} }, false, 503, 402, [2]bool{}, [2]int{}},
 		{"a payment of version 1", with("X-PAYMENT", "eyJ4NDAyVmVyc2lvbiI6MX0="), false, 503, 402, [2]bool{}, [2]int{}},
 		{"a key", func(n *node) []string { return []string{"X-API-Key", n.issueKey()} }, false, 200, 200, [2]bool{true, true}, [2]int{503, 402}},
 		{"a key as bearer", func(n *node) []string { return []string{"Authorization", "Bearer " + n.issueKey()} }, false, 200, 200, [2]bool{true, true}, [2]int{503, 402}},
@@ -314,7 +314,7 @@ func TestGate(t *testing.T) {
 					if d.name == "a purchase" && c.buys[mode] != 0 {
 						want, judged = c.buys[mode], false
 					}
-					if d.name == "MCP" && strings.Contains(c.name, "beside a bad key") {
+					if d.name == "MCP" && strings.Contains(c.name, "with a bad key") {
 						continue // a message with an invalid credential is not admitted
 					}
 					try := func(name, body string, want int) {

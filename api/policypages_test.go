@@ -218,7 +218,7 @@ func TestTheFormLosesNothing(t *testing.T) {
 		e.fields.Set("policy", mine)
 		e.press("check", 200)
 		if e.fields.Get("policy") != mine {
-			t.Errorf("the text was written anew: %s", e.fields.Get("policy"))
+			t.Errorf("the text was rewritten: %s", e.fields.Get("policy"))
 		}
 		e.field("allowedHosts", "none")
 		e.field("maxUsdPerTransaction", "")

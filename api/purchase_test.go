@@ -184,7 +184,7 @@ func TestPurchaseErrors(t *testing.T) {
 		{"not configured", off.browser(t), "POST", "verification-kit", ``, nil, 503, "x402 not configured"},
 		{"not configured, probe", off.browser(t), "GET", "verification-kit", ``, nil, 503, "x402 not configured"},
 		{"not configured, with a payment", off.browser(t), "POST", "verification-kit", ``, []string{"PAYMENT-SIGNATURE", order.Header()}, 503, "x402 not configured"},
-		{"nothing to pay with, whatever the body", s.browser, "POST", "verification-kit", `{`, nil, 402, "Payment required"},
+		{"nothing to pay with, and an invalid body", s.browser, "POST", "verification-kit", `{`, nil, 402, "Payment required"},
 		{"a key cannot pay here", s.browser, "POST", "verification-kit", ``, []string{"X-API-Key", key.APIKey}, 402, "Payment required"},
 		{"a bad key", s.browser, "POST", "verification-kit", ``, []string{"X-API-Key", "svck_bad"}, 401, "API key is not valid"},
 		{"a payment that is no payment", s.browser, "POST", "verification-kit", ``, []string{"PAYMENT-SIGNATURE", "bm8="}, 402, "invalid_payload"},

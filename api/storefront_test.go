@@ -232,7 +232,7 @@ func TestWhoseACheckoutIs(t *testing.T) {
 	s, f := newStorefront(t)
 	now := s.app.Clock()
 	ada := s.signedIn(t, "ada@example.com")
-	// Ada is signed in, so she owns the purchase whatever address is typed.
+	// Ada is signed in, so she owns the purchase even if she types another address.
 	f.checkout(ada, "verification-kit")
 	f.deliver(f.notice("checkout.session.completed", now, f.paid("cus_p", "typed@example.com", nil)))
 	ada.entitled("verification-kit", "active")
@@ -625,9 +625,9 @@ func TestWebhookBodies(t *testing.T) {
 	}
 }
 
-// TestAGenuineEventIsFulfilledWhateverTheMembersHaveThatAreNotRead checks that members that are
+// TestAGenuineEventIsFulfilledWithAnyUnusedMembers checks that members that are
 // not used may contain anything, because the signature proves the sender.
-func TestAGenuineEventIsFulfilledWhateverTheMembersHaveThatAreNotRead(t *testing.T) {
+func TestAGenuineEventIsFulfilledWithAnyUnusedMembers(t *testing.T) {
 	t.Parallel()
 	s, f := newStorefront(t)
 	for name, value := range map[string]string{

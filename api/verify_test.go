@@ -158,7 +158,7 @@ func TestVerifyFindsEveryMutation(t *testing.T) {
 }
 
 // TestVerifyRefusesAForeignSignature checks that a record that another key signed is not valid,
-// whatever its content.
+// even if its content is.
 func TestVerifyRefusesAForeignSignature(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

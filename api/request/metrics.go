@@ -275,7 +275,7 @@ func (o openPayments) Collect(ch chan<- prometheus.Metric) {
 }
 
 // Internal handles the second listener: metrics and profiles for the operator. Profiles contain
-// parts of requests, so they are served only to this machine, whatever address the listener has.
+// parts of requests, so they are served only to this machine, even if the listener has a public address.
 // Requests that a local proxy forwards, and pages that use DNS rebinding, get 404.
 func (m *Telemetry) Internal() http.Handler {
 	h := http.NewServeMux()

@@ -53,7 +53,7 @@ func TestAddressesThatOnlyTheServiceReachesAreRefused(t *testing.T) {
 		t.Errorf("an allowed network: %v", err)
 	}
 	if err := allowed(networks, "10.2.2.3:443"); !errors.Is(err, ErrPrivate) {
-		t.Errorf("the network beside an allowed one: %v", err)
+		t.Errorf("the network next to an allowed one: %v", err)
 	}
 }
 

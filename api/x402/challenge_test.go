@@ -120,9 +120,9 @@ func valid(schema, instance jsontext.Value) error {
 	return compiled.Validate(value)
 }
 
-// TestTheHeaderFitsWhateverIsSold checks the length of the header, because buyers send its
+// TestTheHeaderOfEveryServiceFits checks the length of the header, because buyers send its
 // extensions back in a header, whose length servers limit.
-func TestTheHeaderFitsWhateverIsSold(t *testing.T) {
+func TestTheHeaderOfEveryServiceFits(t *testing.T) {
 	has := func(c x402.PaymentRequired, text string) bool {
 		sent, err := x402.ReadRequired(c.Header())
 		return err == nil && strings.Contains(string(sent.Extensions["bazaar"]), text)

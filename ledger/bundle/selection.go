@@ -376,7 +376,7 @@ func (v *verifier) pinnedSeries(kept *checkpoint.Pin) error {
 	if v.m.Schema == Schema && v.m.Filters.To == "" {
 		for _, name := range slices.Sorted(maps.Keys(kept.Tenants)) {
 			tenant, series, agent := checkpoint.SplitName(name)
-			last, here := v.series[seriesKey(series, agent)]
+			last, here := v.series[shortSum(series, agent)]
 			if seen := kept.Tenants[name].Sequence; tenant == v.m.Tenant && series != "" && (here || v.m.FirstSequence == 1) && last.n < seen {
 				return pinRollback(seriesIn(series, agent), last.n, seen)
 			}

@@ -324,13 +324,10 @@ func (v *verifier) manifest(ctx context.Context) error {
 	case !v.signatures.Signed(key, i.PayloadType, members["record"], i.Signature):
 		return falsef("%s: signature", name)
 	}
-	// Find the events of this tenant and its series in the pin, to compare them later.
+	// Find the events in the pin, to compare them later.
 	v.signer = v.keys[i.KeyID]
 	if pin, err := checkpoint.ParsePin(v.pin); err == nil { // pinned reports a malformed pin
 		v.seen, v.pins = pin.Tenants[v.m.Tenant], pin.Tenants
-		for _, r := range v.ranges {
-			r.seen = pin.Tenants[checkpoint.SeriesName(v.m.Tenant, r.Series, v.selection.Agent)]
-		}
 	}
 	v.result.Tenant, v.result.Events, v.result.Size, v.result.Filters = v.m.Tenant, v.m.Count, v.m.CheckpointSize, v.m.Filters
 	return nil

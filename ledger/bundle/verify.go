@@ -132,6 +132,7 @@ type verifier struct {
 	series   map[[16]byte]numbered        // last event of each series, by a hash of its name
 	decided  map[[32]byte][32]byte        // hash of the fields that a receipt must repeat, by a hash of the id of its decision
 	agents   map[[16]byte][16]byte        // hash of the agent of each decision, by a hash of its stream
+	personal int64                        // number of events whose payload has a commitment
 	nameOpen bool                         // an opening shows that the claim has the name of the agent in the filters
 	void     struct{ count, first int64 } // number of records that a compromised key signed, and the position of the first one
 	first    int64                        // position of the first event
@@ -579,6 +580,9 @@ func (v *verifier) remember(l *ledger.Line, e *ledger.Event, proven map[int64]bo
 	}
 	if proven[l.Position] {
 		v.at[l.Position] = e.Hash
+	}
+	if bytes.Contains(e.Payload, committed) {
+		v.personal++
 	}
 	v.compareWithPin(e.Series, "", e.SeriesN, e.Hash)
 	v.compareWithPin(e.Series, e.Agent, e.AgentN, e.Hash)

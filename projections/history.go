@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype/zeronull"
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
@@ -132,7 +133,7 @@ func decisionsOf(ctx context.Context, l *ledger.Ledger, tx pgx.Tx, list []ledger
 	if len(ids) == 0 {
 		return decisions, nil
 	}
-	rows, err := tx.Query(ctx, `select w.tenant, w.id, e.tseq, e.type, e.schema_version, e.actor, e.payload
+	rows, err := tx.Query(ctx, `select w.tenant, w.id, e.tseq, e.type, e.schema_version, e.actor, e.payload, e.agent
 		from unnest($1::text[], $2::text[]) w (tenant, id)
 		join public.events e on e.p = $3 and e.tenant = w.tenant and e.stream = 'decision/' || w.id and e.version = 1`, tenants, ids, list[0].Partition)
 	if err != nil {
@@ -141,7 +142,7 @@ func decisionsOf(ctx context.Context, l *ledger.Ledger, tx pgx.Tx, list []ledger
 	var key [2]string
 	var d ledger.Event
 	archived := map[string][]int64{} // sequences of decisions whose payload is archived, by tenant
-	_, err = pgx.ForEachRow(rows, []any{&key[0], &key[1], &d.Sequence, &d.Type, &d.SchemaVersion, &d.Actor, &d.Payload}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&key[0], &key[1], &d.Sequence, &d.Type, &d.SchemaVersion, &d.Actor, &d.Payload, (*zeronull.Text)(&d.Agent)}, func() error {
 		d.Tenant, d.Payload = key[0], stored.Payload(d.Payload)
 		if decisions[key] = d; d.Payload == nil {
 			archived[key[0]] = append(archived[key[0]], d.Sequence)
@@ -194,7 +195,8 @@ type historyRows struct {
 	tenants, kinds, decisionIDs, actors, decisions []string
 	sequences                                      []int64
 	receiptIDs, settlements, items                 []*string
-	agents, conformances                           []*string
+	agents                                         []zeronull.Text
+	conformances                                   []*string
 
 	settled [][2]string // tenant and settlement of each receipt that has a settlement
 }
@@ -204,7 +206,7 @@ func (h *historyRows) add(e ledger.Event, kind, decisionID, decision string, rec
 	h.decisionIDs, h.receiptIDs = append(h.decisionIDs, decisionID), append(h.receiptIDs, receiptID)
 	h.actors, h.decisions = append(h.actors, e.Actor), append(h.decisions, decision)
 	h.settlements, h.items = append(h.settlements, settlement), append(h.items, item)
-	h.agents, h.conformances = append(h.agents, nil), append(h.conformances, nil)
+	h.agents, h.conformances = append(h.agents, ""), append(h.conformances, nil)
 }
 
 func (h *historyRows) addDecision(e ledger.Event) error {
@@ -217,9 +219,7 @@ func (h *historyRows) addDecision(e ledger.Event) error {
 		return err
 	}
 	h.add(e, "decision", id, decision, nil, nil, nil)
-	if agent, _ := events.AgentOf(e.Type, e.Payload); agent != "" {
-		h.agents[len(h.agents)-1] = &agent
-	}
+	h.agents[len(h.agents)-1] = zeronull.Text(e.Agent)
 	return nil
 }
 

@@ -303,9 +303,9 @@ func (p *Projections) History(ctx context.Context, tenant string, actors []strin
 	if err := p.wait(ctx, history.name, tenant, ""); err != nil {
 		return HistoryPage{}, err
 	}
-	before, ok := sequenceOf(cursor)
+	before, ok := SequenceOf(cursor)
 	if !ok {
-		return HistoryPage{Items: []HistoryItem{}, Limit: limit, Warnings: []string{wrongCursor}}, nil
+		return HistoryPage{Items: []HistoryItem{}, Limit: limit, Warnings: []string{WrongCursor}}, nil
 	}
 	items, err := p.items(ctx, tenant, `tenant = $1 and sequence < $2 and ($3::text[] is null or actor = any($3)) order by sequence desc limit $4`,
 		tenant, before, actors, limit+1)
@@ -315,7 +315,7 @@ func (p *Projections) History(ctx context.Context, tenant string, actors []strin
 	page := HistoryPage{Items: items, Limit: limit}
 	if len(page.Items) > limit {
 		page.Items = page.Items[:limit]
-		next := cursorOf(page.Items[limit-1].Sequence)
+		next := Cursor(page.Items[limit-1].Sequence)
 		page.NextCursor = &next
 	}
 	return page, nil
@@ -323,15 +323,17 @@ func (p *Projections) History(ctx context.Context, tenant string, actors []strin
 
 const cursorPrefix = "before:"
 
-func cursorOf(sequence int64) string {
+// Cursor returns the cursor of a list that continues before a sequence.
+func Cursor(sequence int64) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(cursorPrefix + strconv.FormatInt(sequence, 10)))
 }
 
-const wrongCursor = "cursor was not returned by a page, so nothing follows it: leave it out to get the first page"
+// WrongCursor is the warning about a cursor that no page has returned.
+const WrongCursor = "cursor was not returned by a page, so nothing follows it: leave it out to get the first page"
 
-// sequenceOf returns the sequence before which a page starts. An empty cursor starts with the
+// SequenceOf returns the sequence before which a page starts. An empty cursor starts with the
 // newest entry. ok is false for a cursor that no page has returned.
-func sequenceOf(cursor string) (before int64, ok bool) {
+func SequenceOf(cursor string) (before int64, ok bool) {
 	const newest = 1 << 62
 	if cursor == "" {
 		return newest, true
@@ -342,7 +344,7 @@ func sequenceOf(cursor string) (before int64, ok bool) {
 	if err != nil || !ok || err2 != nil || n < 1 {
 		return 0, false
 	}
-	return n, cursor == cursorOf(n)
+	return n, cursor == Cursor(n)
 }
 
 // DecisionOfReceipt returns the decision of a receipt of the organization; both are in the

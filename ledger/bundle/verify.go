@@ -316,7 +316,7 @@ func (v *verifier) manifest(ctx context.Context) error {
 	switch {
 	case i.RecordHash != canon.Hash(members["record"]):
 		return falsef("%s: recordHash", name)
-	case !hasAlgorithms(i):
+	case !i.HasKnownAlgorithms():
 		return falsef("%s: algorithms", name)
 	case i.PayloadType != PayloadType:
 		return falsef("%s: type", name)
@@ -336,10 +336,6 @@ func (v *verifier) manifest(ctx context.Context) error {
 
 // integrityMembers is the number of members of integrity. All of them are checked.
 const integrityMembers = 7
-
-func hasAlgorithms(i seal.Integrity) bool {
-	return i.Canonicalization == canon.Name && i.HashAlgorithm == "sha256" && i.SignatureAlgorithm == "Ed25519"
-}
 
 func isObject(text jsontext.Value) bool { return len(text) > 0 && text[0] == '{' }
 
@@ -695,7 +691,7 @@ func (v *verifier) record(l ledger.Line, prior map[string]string) string {
 	}
 	// The key must be trusted at this position, and the signature must be valid.
 	i := integrityOf(members["integrity"])
-	if signing, _ := canon.Members(members["integrity"]); len(signing) != integrityMembers || !hasAlgorithms(i) {
+	if signing, _ := canon.Members(members["integrity"]); len(signing) != integrityMembers || !i.HasKnownAlgorithms() {
 		return "integrity"
 	}
 	if i.KeyID != l.KeyID {

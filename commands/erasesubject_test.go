@@ -117,7 +117,7 @@ func TestAKeyThatIsPutBackOpensNothing(t *testing.T) {
 	}
 }
 
-// An export of one agent contains its decisions, whatever characters the agent's id has, even if
+// An export of one agent contains its decisions for every character in the agent's id, even if
 // personal data are left out. The export reports the number of decisions.
 func TestAnExportOfOneAgentShowsItsDecisions(t *testing.T) {
 	t.Parallel()

@@ -153,8 +153,8 @@ func openAt(t *testing.T, url string, clock func() time.Time) *Ledger {
 	return l
 }
 
-// The coordinator confirms a commit although the worker has not received its second phase. Nobody
-// sees the rows until the cluster has recovered the transaction. Such an append is not
+// The coordinator confirms a commit although the worker has not received its second phase. No
+// reader sees the rows until the cluster has recovered the transaction. Such an append is not
 // acknowledged before its rows are visible.
 func TestFaultSecondPhaseLost(t *testing.T) {
 	t.Parallel()

@@ -65,8 +65,8 @@ const (
 
 	// A precondition fails if its stream has a later version. The same statement compares the
 	// head, so no other event can come between this check and the rows. The look-up is lateral
-	// with an order and a limit, so that each precondition costs one index access, whatever the
-	// planner estimates for the size of the table.
+	// with an order and a limit, so that each precondition costs one index access, whichever size
+	// of the table the planner estimates.
 	swapPreconditions = ` and not exists (
 		select from unnest($6::text[], $7::text[], $8::bigint[]) g (tenant, stream, version),
 		lateral (select from events e where e.p = {p} and e.tenant = g.tenant and e.stream = g.stream and e.version > g.version

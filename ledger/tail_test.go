@@ -2,8 +2,7 @@ package ledger
 
 import "testing"
 
-// Readers get every event in the tail once and in order, whatever the sizes of the appended
-// batches. A reader never keeps more than one block in memory.
+// Readers get every event in the tail once and in order, with appended batches of all sizes. A reader never keeps more than one block in memory.
 func TestTail(t *testing.T) {
 	t.Parallel()
 	var held tail

@@ -8,8 +8,7 @@ import (
 	"github.com/countersign/countersign/migrations"
 )
 
-// No error about a connection string repeats any part of its password, whatever is wrong with the
-// string.
+// No error about a malformed connection string repeats any part of its password.
 func TestNoErrorRepeatsAPassword(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{

@@ -82,13 +82,3 @@ func (f DecisionFilter) where(tenant string) (condition string, args []any) {
 	}
 	return condition, args
 }
-
-// Cursor returns the cursor of a list that continues before a sequence.
-func Cursor(sequence int64) string { return cursorOf(sequence) }
-
-// SequenceOf returns the sequence before which a list continues. An empty cursor starts with the
-// newest entry. ok is false for a cursor that no page has returned.
-func SequenceOf(cursor string) (before int64, ok bool) { return sequenceOf(cursor) }
-
-// WrongCursor is the warning about a cursor that no page has returned.
-const WrongCursor = wrongCursor

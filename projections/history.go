@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype/zeronull"
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
@@ -132,7 +133,7 @@ func decisionsOf(ctx context.Context, l *ledger.Ledger, tx pgx.Tx, list []ledger
 	if len(ids) == 0 {
 		return decisions, nil
 	}
-	rows, err := tx.Query(ctx, `select w.tenant, w.id, e.tseq, e.type, e.schema_version, e.actor, e.payload
+	rows, err := tx.Query(ctx, `select w.tenant, w.id, e.tseq, e.type, e.schema_version, e.actor, e.payload, e.agent
 		from unnest($1::text[], $2::text[]) w (tenant, id)
 		join public.events e on e.p = $3 and e.tenant = w.tenant and e.stream = 'decision/' || w.id and e.version = 1`, tenants, ids, list[0].Partition)
 	if err != nil {
@@ -141,7 +142,7 @@ func decisionsOf(ctx context.Context, l *ledger.Ledger, tx pgx.Tx, list []ledger
 	var key [2]string
 	var d ledger.Event
 	archived := map[string][]int64{} // sequences of decisions whose payload is archived, by tenant
-	_, err = pgx.ForEachRow(rows, []any{&key[0], &key[1], &d.Sequence, &d.Type, &d.SchemaVersion, &d.Actor, &d.Payload}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&key[0], &key[1], &d.Sequence, &d.Type, &d.SchemaVersion, &d.Actor, &d.Payload, (*zeronull.Text)(&d.Agent)}, func() error {
 		d.Tenant, d.Payload = key[0], stored.Payload(d.Payload)
 		if decisions[key] = d; d.Payload == nil {
 			archived[key[0]] = append(archived[key[0]], d.Sequence)
@@ -194,7 +195,8 @@ type historyRows struct {
 	tenants, kinds, decisionIDs, actors, decisions []string
 	sequences                                      []int64
 	receiptIDs, settlements, items                 []*string
-	agents, conformances                           []*string
+	agents                                         []zeronull.Text
+	conformances                                   []*string
 
 	settled [][2]string // tenant and settlement of each receipt that has a settlement
 }
@@ -204,7 +206,7 @@ func (h *historyRows) add(e ledger.Event, kind, decisionID, decision string, rec
 	h.decisionIDs, h.receiptIDs = append(h.decisionIDs, decisionID), append(h.receiptIDs, receiptID)
 	h.actors, h.decisions = append(h.actors, e.Actor), append(h.decisions, decision)
 	h.settlements, h.items = append(h.settlements, settlement), append(h.items, item)
-	h.agents, h.conformances = append(h.agents, nil), append(h.conformances, nil)
+	h.agents, h.conformances = append(h.agents, ""), append(h.conformances, nil)
 }
 
 func (h *historyRows) addDecision(e ledger.Event) error {
@@ -217,9 +219,7 @@ func (h *historyRows) addDecision(e ledger.Event) error {
 		return err
 	}
 	h.add(e, "decision", id, decision, nil, nil, nil)
-	if agent, _ := events.AgentOf(e.Type, e.Payload); agent != "" {
-		h.agents[len(h.agents)-1] = &agent
-	}
+	h.agents[len(h.agents)-1] = zeronull.Text(e.Agent)
 	return nil
 }
 
@@ -303,9 +303,9 @@ func (p *Projections) History(ctx context.Context, tenant string, actors []strin
 	if err := p.wait(ctx, history.name, tenant, ""); err != nil {
 		return HistoryPage{}, err
 	}
-	before, ok := sequenceOf(cursor)
+	before, ok := SequenceOf(cursor)
 	if !ok {
-		return HistoryPage{Items: []HistoryItem{}, Limit: limit, Warnings: []string{wrongCursor}}, nil
+		return HistoryPage{Items: []HistoryItem{}, Limit: limit, Warnings: []string{WrongCursor}}, nil
 	}
 	items, err := p.items(ctx, tenant, `tenant = $1 and sequence < $2 and ($3::text[] is null or actor = any($3)) order by sequence desc limit $4`,
 		tenant, before, actors, limit+1)
@@ -315,7 +315,7 @@ func (p *Projections) History(ctx context.Context, tenant string, actors []strin
 	page := HistoryPage{Items: items, Limit: limit}
 	if len(page.Items) > limit {
 		page.Items = page.Items[:limit]
-		next := cursorOf(page.Items[limit-1].Sequence)
+		next := Cursor(page.Items[limit-1].Sequence)
 		page.NextCursor = &next
 	}
 	return page, nil
@@ -323,15 +323,17 @@ func (p *Projections) History(ctx context.Context, tenant string, actors []strin
 
 const cursorPrefix = "before:"
 
-func cursorOf(sequence int64) string {
+// Cursor returns the cursor of a list that continues before a sequence.
+func Cursor(sequence int64) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(cursorPrefix + strconv.FormatInt(sequence, 10)))
 }
 
-const wrongCursor = "cursor was not returned by a page, so nothing follows it: leave it out to get the first page"
+// WrongCursor is the warning about a cursor that no page has returned.
+const WrongCursor = "cursor was not returned by a page, so nothing follows it: leave it out to get the first page"
 
-// sequenceOf returns the sequence before which a page starts. An empty cursor starts with the
+// SequenceOf returns the sequence before which a page starts. An empty cursor starts with the
 // newest entry. ok is false for a cursor that no page has returned.
-func sequenceOf(cursor string) (before int64, ok bool) {
+func SequenceOf(cursor string) (before int64, ok bool) {
 	const newest = 1 << 62
 	if cursor == "" {
 		return newest, true
@@ -342,7 +344,7 @@ func sequenceOf(cursor string) (before int64, ok bool) {
 	if err != nil || !ok || err2 != nil || n < 1 {
 		return 0, false
 	}
-	return n, cursor == cursorOf(n)
+	return n, cursor == Cursor(n)
 }
 
 // DecisionOfReceipt returns the decision of a receipt of the organization; both are in the

@@ -62,9 +62,8 @@ func (s *spendRows) add(decision ledger.Event) (a addend, err error) {
 	if err := readMember(record, "normalized", &n); err != nil {
 		return a, err
 	}
-	agent, _ := events.AgentOf(decision.Type, decision.Payload)
 	s.tenants, s.days = append(s.tenants, decision.Tenant), append(s.days, issued.UTC().Truncate(24*time.Hour))
-	s.actors, s.agents = append(s.actors, decision.Actor), append(s.agents, agent)
+	s.actors, s.agents = append(s.actors, decision.Actor), append(s.agents, decision.Agent)
 	s.protocols, s.targets = append(s.protocols, summary.Protocol), append(s.targets, assurance.Target(summary.Protocol, n))
 	s.decisions, s.violations = append(s.decisions, ""), append(s.violations, false)
 	s.allowed, s.spent = append(s.allowed, "0"), append(s.spent, "0")

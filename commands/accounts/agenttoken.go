@@ -106,7 +106,7 @@ func TokenKeyID(key ed25519.PrivateKey) string {
 type Agent struct {
 	ClientID   string   // agt_…
 	Scopes     []string // scopes of the token, without those that the agent has lost since the token was issued
-	CustomerID string   // id (cus_…) of the customer who claimed the agent; empty if nobody did
+	CustomerID string   // id (cus_…) of the customer who claimed the agent; empty if it is not claimed
 
 	Agent  AgentState
 	claims accessClaims
@@ -234,7 +234,7 @@ func (a *Accounts) CurrentAgent(ctx context.Context, g Agent) (Agent, error) {
 }
 
 // Payer returns the id whose funds pay for the agent's calls: the customer who claimed the agent,
-// or the agent itself if nobody did.
+// or the agent itself if it is not claimed.
 func (g Agent) Payer() string {
 	if g.CustomerID != "" {
 		return g.CustomerID

@@ -135,7 +135,7 @@ type AgentState struct {
 	verified     bool         // true if a customer vouches for the agent
 	sponsor      string       // id (cus_…) of the customer who vouches for the agent
 	Credit       int          // US cents of credit that the agent was given
-	customer     string       // id (cus_…) of the customer who claimed the agent; empty if nobody did
+	customer     string       // id (cus_…) of the customer who claimed the agent; empty if it is not claimed
 	revoked      bool
 	ended        map[string]bool // ids of revoked tokens that have not expired
 	now          time.Time       // when the stream was read

@@ -23,7 +23,7 @@ var errNoDecision = policy.Refuse(ground.CodeNotFound, "", "not found")
 // Approve records a reviewer's signed verdict on a decision that needs a review, at most once per
 // decision. If the active policy denies the action, the reviewer can reject the decision but not
 // approve it. The member who requested the decision cannot approve it, except on the plan team if
-// nobody else could; the record states that exception. Refusals: not_found, forbidden, conflict,
+// no other member could; the record states that exception. Refusals: not_found, forbidden, conflict,
 // idempotency_key_reused, signing_unavailable.
 func (a *Decisions) Approve(ctx context.Context, p organizations.Principal, decisionID string, in assurance.ApprovalInput) (Recorded, error) {
 	p, err := a.Permit(ctx, p, organizations.RightApprove)
@@ -160,7 +160,7 @@ func (a *Decisions) Record(ctx context.Context, p organizations.Principal, decis
 }
 
 // Reviewers returns the e-mail addresses of the members who may resolve a decision that member has
-// requested: all members with the right to approve, without member unless nobody else has it.
+// requested: all members with the right to approve, without member unless no other member has it.
 // Members whose address was erased are left out.
 func (a *Decisions) Reviewers(ctx context.Context, orgID, member string) ([]string, error) {
 	list, err := a.MembersOf(ctx, orgID)

@@ -169,7 +169,7 @@ func (c decisionCase) whyNot(stopped bool, active string, now time.Time) string 
 	return ""
 }
 
-// DeniedNow returns for each decision whether the active policy denies its action, so that nobody
+// DeniedNow returns for each decision whether the active policy denies its action, so that no member
 // can approve it. Decisions are named by their sequence number in the organization.
 func (a *Decisions) DeniedNow(ctx context.Context, p organizations.Principal, sequences []int64) (map[int64]bool, error) {
 	if err := p.May(organizations.RightRead); err != nil || len(sequences) == 0 {

@@ -441,7 +441,7 @@ func (x *exporting) handsOut(e ledger.Event) bool {
 func (x *exporting) open(ctx context.Context, e ledger.Event) (openings []vault.Opening, erased bool, err error) {
 	if x.app.Vault != nil {
 		openings, err = x.app.Vault.Openings(ctx, e)
-	} else if strings.Contains(string(e.Payload), `"sealed":`) {
+	} else if vault.Sealed(e) {
 		err = vault.ErrErased // without a vault, treat personal data as erased
 	}
 	if errors.Is(err, vault.ErrErased) {

@@ -10,5 +10,5 @@ const (
 	// RotationOverlap is the time for which the old secret stays valid after a rotation.
 	RotationOverlap  = 24 * time.Hour
 	freshSignIn      = 10 * time.Minute    // rights with grant.fresh require a sign-in that is younger than this
-	evidenceReadable = 90 * 24 * time.Hour // evidence stays readable for this time after a plan has ended, so that nobody has to pay to see it
+	evidenceReadable = 90 * 24 * time.Hour // evidence stays readable for this time after a plan has ended, so that no organization has to pay to see it
 )

@@ -42,8 +42,8 @@ type Payments struct {
 // 	record   append payment.settled and the prepared events, at once
 // 	answer   read the answer from the ledger, for this request and every repeated one
 //
-// Between claim and record the result is unknown, and any node can continue. Nobody is charged
-// without an answer that is stored for the payment.
+// Between claim and record the result is unknown, and any node can continue. No payer is
+// charged without an answer that is stored for the payment.
 
 // Paid is the request that a payment is claimed for.
 type Paid struct {
@@ -273,7 +273,7 @@ func (a *Payments) claim(ctx context.Context, p Payment, paid Paid, promise Prom
 
 // claimKey returns the idempotency key of the claim: the hash of the payment's id, or of the
 // buyer's payment identifier, which is unique for each receiving address. The two hashes have
-// different prefixes, so nobody can block another buyer's payment by using its id as an
+// different prefixes, so no buyer can block another buyer's payment by using its id as an
 // identifier.
 func (a *Payments) claimKey(p Payment) ledger.Hash {
 	if p.Identifier == "" || a.reservedIn(p) != "" {

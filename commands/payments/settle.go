@@ -70,8 +70,8 @@ func (a *Payments) keep(ctx context.Context, id string, found Settlement) (strin
 	}
 }
 
-// provenUnused has the reasons of refusals that the blockchain proves. They are final, whatever
-// attempts were made before.
+// provenUnused has the reasons of refusals that the blockchain proves. They are final, also
+// after earlier attempts.
 var provenUnused = map[string]bool{"authorization_used_elsewhere": true, "authorization_expired_unused": true}
 
 var errNoPayment = policy.Refuse(ground.CodeNotFound, "", "payment not found")

@@ -207,7 +207,7 @@ func (a *Store) GrantEntitlement(ctx context.Context, customerID, product string
 	return a.operate(ctx, customerID, product, events.TypeEntitlementGranted, reason, granted)
 }
 
-// RevokeEntitlement ends a customer's access to a product, whatever its source, by decision of the
+// RevokeEntitlement ends a customer's access to a product, from any source, by decision of the
 // operator.
 func (a *Store) RevokeEntitlement(ctx context.Context, customerID, product, reason string) (Entitlement, error) {
 	return a.operate(ctx, customerID, product, events.TypeEntitlementRevoked, reason, events.EntitlementRevoked{Product: product, Reason: reason})

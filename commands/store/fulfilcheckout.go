@@ -21,7 +21,7 @@ type CompletedCheckout struct {
 	Payment      string // provider's id of the payment; empty for a subscription
 	Subscription string // provider's id of the subscription; empty for a one-time product
 	Product      string // slug of the product, which the service sent when it created the checkout
-	Reference    string // id (cus_…) of the customer who was signed in at that time; empty if nobody was
+	Reference    string // id (cus_…) of the customer who was signed in at that time; empty if none was
 	Email        string // address that the buyer typed at the checkout
 	AmountCents  int64
 	Currency     string // ISO 4217 code in lower case, as the provider sends it; may be empty

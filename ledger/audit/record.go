@@ -87,7 +87,7 @@ func (s *spanResult) signatures(r *run, e *ledger.Event, payload auditedPayload,
 	if i.KeyID != e.KeyID {
 		fault("key_id", "must be %s, the key of the record", i.KeyID)
 	}
-	if i.Canonicalization != canon.Name || i.HashAlgorithm != "sha256" || i.SignatureAlgorithm != "Ed25519" {
+	if !i.HasKnownAlgorithms() {
 		fault("payload", "integrity: an algorithm is unknown")
 	}
 	signing, whyNot := r.ring.InUse(i.KeyID, e.Position)

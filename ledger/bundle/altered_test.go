@@ -338,8 +338,8 @@ func foreignFiles() map[string]altered {
 	}
 }
 
-// If a note has an invalid signature line of a trusted key, it is refused, whatever else it
-// contains and in whatever order.
+// If a note has an invalid signature line of a trusted key, it is refused. Its other lines and
+// their order do not matter.
 func TestAFalseSignatureLineNextToAGoodOne(t *testing.T) { bothSay(t, falseSignatureLines()) }
 
 func falseSignatureLines() map[string]altered {

@@ -165,8 +165,7 @@ func (v *verifier) keptRecord(envelope map[string]jsontext.Value) (r *keptRecord
 	at, err := time.Parse(time.RFC3339Nano, textOf(members[kind.time]))
 	r.issued = at.UnixMicro()
 	signed = err == nil && r.id != "" && key != nil && !v.keys[i.KeyID].CompromisedAt(r.position) && canon.Hash(record) == i.RecordHash &&
-		i.Canonicalization == canon.Name && i.HashAlgorithm == "sha256" && i.SignatureAlgorithm == "Ed25519" &&
-		seal.Signed(key, i.PayloadType, record, i.Signature)
+		i.HasKnownAlgorithms() && seal.Signed(key, i.PayloadType, record, i.Signature)
 	return r, true, signed
 }
 

@@ -84,22 +84,17 @@ func (r *reopening) opened() string {
 }
 
 // openings replaces the commitments in payloads by their openings and verifies the records again.
-// Openings are in the order of the events, so each file is read once.
+// Openings are in the order of the events, so each file is read at most once.
 func (v *verifier) openings(ctx context.Context) error {
 	nextEvent, stop := v.lineByLine(ctx)
 	defer stop()
 	var r reopening
-	closed := 0 // number of events with a commitment that no opening has opened
-	next := func() (more bool, err error) {
-		if err := v.reopened(&r); err != nil {
-			return false, err
+	closed := v.personal     // number of events with a commitment that no opening has opened
+	finish := func() error { // called after the last opening of an event
+		if len(r.found) > 0 && strings.Count(*r.Payload, string(committed)) == len(r.found) {
+			closed--
 		}
-		if r.Payload != nil && strings.Count(*r.Payload, string(committed)) > len(r.found) {
-			closed++
-		}
-		r = reopening{}
-		r.Line, err, more = nextEvent()
-		return more, err
+		return v.reopened(&r)
 	}
 	if err := v.lines(ctx, openingsFile, func(n int, text []byte) error {
 		bad := func(what string) error { return falsef("%s line %d: %s", openingsFile, n, what) }
@@ -108,11 +103,17 @@ func (v *verifier) openings(ctx context.Context) error {
 			return bad("form")
 		}
 		for r.ID != o.EventID || r.Payload == nil {
-			if more, err := next(); err != nil {
+			if err := finish(); err != nil {
 				return err
-			} else if !more {
+			}
+			line, err, more := nextEvent()
+			switch {
+			case err != nil:
+				return err
+			case !more:
 				return bad("event")
 			}
+			r = reopening{Line: line}
 		}
 		switch {
 		case !r.put(o):
@@ -124,11 +125,8 @@ func (v *verifier) openings(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	for more := true; more; {
-		var err error
-		if more, err = next(); err != nil {
-			return err
-		}
+	if err := finish(); err != nil {
+		return err
 	}
 	if closed > 0 {
 		v.gap("the personal members of %d events (erased, or not shown)", closed)

@@ -45,6 +45,10 @@ func (b *Bundle) Sample(ctx context.Context, n int, nonce string) (s Sample, err
 		return s, err
 	}
 	s.Nonce = nonce
+	agent := "" // the agent of a selection of one agent
+	if m.Selection != nil {
+		agent = m.Selection.Agent
+	}
 	smallest := func() {
 		slices.SortFunc(s.Drawn, func(a, b Drawn) int { return bytes.Compare(a.rank[:], b.rank[:]) })
 		s.Drawn = s.Drawn[:min(n, len(s.Drawn))]
@@ -57,11 +61,9 @@ func (b *Bundle) Sample(ctx context.Context, n int, nonce string) (s Sample, err
 			continue
 		}
 		s.Of++
-		drawn := Drawn{Sequence: e.Sequence, Position: e.Position, DecisionID: strings.TrimPrefix(e.Stream, "decision/"), Series: e.Series, Number: e.SeriesN,
+		number, _ := e.Number(agent)
+		drawn := Drawn{Sequence: e.Sequence, Position: e.Position, DecisionID: strings.TrimPrefix(e.Stream, "decision/"), Series: e.Series, Number: number,
 			rank: sha256.Sum256(fmt.Appendf(nil, "%s\n%d", nonce, e.Sequence))}
-		if m.Selection != nil && m.Selection.Agent != "" {
-			drawn.Number = e.AgentN
-		}
 		if s.Drawn = append(s.Drawn, drawn); len(s.Drawn) >= 2*n+100 { // bounds the memory
 			smallest()
 		}

@@ -98,7 +98,6 @@ type shown struct {
 	Range
 	n    int64 // last number read so far
 	hash ledger.Hash
-	seen checkpoint.Seen // number and hash in the pin
 }
 
 // due returns the number that must come next.
@@ -376,21 +375,21 @@ func (v *verifier) pinnedSeries(kept *checkpoint.Pin) error {
 	if v.m.Schema == Schema && v.m.Filters.To == "" {
 		for _, name := range slices.Sorted(maps.Keys(kept.Tenants)) {
 			tenant, series, agent := checkpoint.SplitName(name)
-			last, here := v.series[seriesKey(series, agent)]
+			last, here := v.series[shortSum(series, agent)]
 			if seen := kept.Tenants[name].Sequence; tenant == v.m.Tenant && series != "" && (here || v.m.FirstSequence == 1) && last.n < seen {
 				return pinRollback(seriesIn(series, agent), last.n, seen)
 			}
 		}
 	}
 	for _, r := range v.ranges {
-		series := seriesIn(r.Series, v.selection.Agent)
-		switch {
-		case r.Newest == r.seen.Sequence && r.Newest > 0 && r.NewestHash != r.seen.Hash:
-			return pinFork(series, r.seen.Sequence)
-		case r.Newest < r.seen.Sequence:
-			return pinRollback(series, r.Newest, r.seen.Sequence)
+		series, name := seriesIn(r.Series, v.selection.Agent), checkpoint.SeriesName(v.m.Tenant, r.Series, v.selection.Agent)
+		switch seen := kept.Tenants[name]; {
+		case r.Newest == seen.Sequence && r.Newest > 0 && r.NewestHash != seen.Hash:
+			return pinFork(series, seen.Sequence)
+		case r.Newest < seen.Sequence:
+			return pinRollback(series, r.Newest, seen.Sequence)
 		case r.Newest > 0:
-			kept.Tenants[checkpoint.SeriesName(v.m.Tenant, r.Series, v.selection.Agent)] = checkpoint.Seen{Sequence: r.Newest, Hash: r.NewestHash}
+			kept.Tenants[name] = checkpoint.Seen{Sequence: r.Newest, Hash: r.NewestHash}
 		}
 	}
 	return nil

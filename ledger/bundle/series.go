@@ -1,7 +1,6 @@
 package bundle
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"strings"
 
@@ -41,14 +40,9 @@ func (v *verifier) numbers(e *ledger.Event) string {
 	return v.follows(e.Hash, e.Series, e.Agent, e.AgentN, e.AgentPrev)
 }
 
-func seriesKey(series, agent string) [16]byte {
-	sum := sha256.Sum256([]byte(series + "\x00" + agent))
-	return [16]byte(sum[:16])
-}
-
 // follows returns what is wrong with a number in a series, or an empty text.
 func (v *verifier) follows(hash ledger.Hash, series, agent string, n int64, prev []byte) string {
-	key := seriesKey(series, agent)
+	key := shortSum(series, agent)
 	before, known := v.series[key]
 	v.series[key] = numbered{n, hash}
 	if !known && v.m.FirstSequence > 1 {
@@ -91,19 +85,15 @@ func isNumbered(l ledger.Line, record, sealed map[string]jsontext.Value) string 
 // hasAgent reports whether an event may be numbered for its agent. A receipt or approval has the
 // agent of its decision, if that is in the bundle, and events of most types have none.
 func (v *verifier) hasAgent(e *ledger.Event) bool {
-	short := func(text string) [16]byte {
-		sum := sha256.Sum256([]byte(text))
-		return [16]byte(sum[:16])
-	}
 	switch {
 	case !events.OfAgent(e.Type):
 		return e.Agent == ""
 	case e.Type == events.TypeDecisionRecorded:
-		v.agents[short(e.Stream)] = short(e.Agent)
+		v.agents[shortSum(e.Stream)] = shortSum(e.Agent)
 		return true
 	}
-	agent, here := v.agents[short(e.Stream)]
-	return !here || agent == short(e.Agent)
+	agent, here := v.agents[shortSum(e.Stream)]
+	return !here || agent == shortSum(e.Agent)
 }
 
 // article returns a kind of events with its indefinite article.

@@ -71,8 +71,7 @@ func (t *Tally) Add(eventType, series string, payload []byte) {
 	counts[outcome]++
 	members, _ := canon.Members(payload)          // cannot fail: record has checked it
 	record, _ := canon.Members(members["record"]) // cannot fail either
-	id := sumOf(textOf(record["decisionId"]))
-	key := [16]byte(id[:16])
+	key := shortSum(textOf(record["decisionId"]))
 	switch {
 	case eventType == events.TypeDecisionRecorded:
 		amount := amountOf(record["normalized"])

@@ -132,6 +132,7 @@ type verifier struct {
 	series   map[[16]byte]numbered        // last event of each series, by a hash of its name
 	decided  map[[32]byte][32]byte        // hash of the fields that a receipt must repeat, by a hash of the id of its decision
 	agents   map[[16]byte][16]byte        // hash of the agent of each decision, by a hash of its stream
+	personal int64                        // number of events whose payload has a commitment
 	nameOpen bool                         // an opening shows that the claim has the name of the agent in the filters
 	void     struct{ count, first int64 } // number of records that a compromised key signed, and the position of the first one
 	first    int64                        // position of the first event
@@ -315,7 +316,7 @@ func (v *verifier) manifest(ctx context.Context) error {
 	switch {
 	case i.RecordHash != canon.Hash(members["record"]):
 		return falsef("%s: recordHash", name)
-	case !hasAlgorithms(i):
+	case !i.HasKnownAlgorithms():
 		return falsef("%s: algorithms", name)
 	case i.PayloadType != PayloadType:
 		return falsef("%s: type", name)
@@ -324,13 +325,10 @@ func (v *verifier) manifest(ctx context.Context) error {
 	case !v.signatures.Signed(key, i.PayloadType, members["record"], i.Signature):
 		return falsef("%s: signature", name)
 	}
-	// Find the events of this tenant and its series in the pin, to compare them later.
+	// Find the events in the pin, to compare them later.
 	v.signer = v.keys[i.KeyID]
 	if pin, err := checkpoint.ParsePin(v.pin); err == nil { // pinned reports a malformed pin
 		v.seen, v.pins = pin.Tenants[v.m.Tenant], pin.Tenants
-		for _, r := range v.ranges {
-			r.seen = pin.Tenants[checkpoint.SeriesName(v.m.Tenant, r.Series, v.selection.Agent)]
-		}
 	}
 	v.result.Tenant, v.result.Events, v.result.Size, v.result.Filters = v.m.Tenant, v.m.Count, v.m.CheckpointSize, v.m.Filters
 	return nil
@@ -338,10 +336,6 @@ func (v *verifier) manifest(ctx context.Context) error {
 
 // integrityMembers is the number of members of integrity. All of them are checked.
 const integrityMembers = 7
-
-func hasAlgorithms(i seal.Integrity) bool {
-	return i.Canonicalization == canon.Name && i.HashAlgorithm == "sha256" && i.SignatureAlgorithm == "Ed25519"
-}
 
 func isObject(text jsontext.Value) bool { return len(text) > 0 && text[0] == '{' }
 
@@ -475,6 +469,12 @@ func (v *verifier) lines(ctx context.Context, name string, line func(n int, text
 
 func sumOf(parts ...string) [32]byte { return sha256.Sum256([]byte(strings.Join(parts, "\x00"))) }
 
+// shortSum returns the first half of sumOf, for maps that can have millions of keys.
+func shortSum(parts ...string) [16]byte {
+	sum := sumOf(parts...)
+	return [16]byte(sum[:16])
+}
+
 func (v *verifier) events(ctx context.Context) error {
 	switch {
 	case v.selection != nil:
@@ -576,6 +576,9 @@ func (v *verifier) remember(l *ledger.Line, e *ledger.Event, proven map[int64]bo
 	}
 	if proven[l.Position] {
 		v.at[l.Position] = e.Hash
+	}
+	if bytes.Contains(e.Payload, committed) {
+		v.personal++
 	}
 	v.compareWithPin(e.Series, "", e.SeriesN, e.Hash)
 	v.compareWithPin(e.Series, e.Agent, e.AgentN, e.Hash)
@@ -688,7 +691,7 @@ func (v *verifier) record(l ledger.Line, prior map[string]string) string {
 	}
 	// The key must be trusted at this position, and the signature must be valid.
 	i := integrityOf(members["integrity"])
-	if signing, _ := canon.Members(members["integrity"]); len(signing) != integrityMembers || !hasAlgorithms(i) {
+	if signing, _ := canon.Members(members["integrity"]); len(signing) != integrityMembers || !i.HasKnownAlgorithms() {
 		return "integrity"
 	}
 	if i.KeyID != l.KeyID {

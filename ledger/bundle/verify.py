@@ -628,11 +628,10 @@ def pin_rollback(series, newest, seen):
 class Range:
     """What a selection has of a series."""
 
-    def __init__(self, a, agent, tenant, pinned):
+    def __init__(self, a, agent):
         self.series, self.first, self.last, self.newest, self.newest_hash = a["series"], a["first"], a["last"], a["newest"], a.get("newestHash", "")
         self.name, self.shown = "agent" if agent else "series", series_in(a["series"], agent)
         self.n, self.hash = 0, ""  # the last number that was met
-        self.seen = pinned.get(pin_name(tenant, a["series"], agent), (0, ""))
 
     def place(self, e):
         return e[self.name + "_n"], e.get(self.name + "_prev")
@@ -825,15 +824,15 @@ class Bundle:
         check(good, name + ": key")  # a newer key may sign an older head
         check(signed(key, i["payloadType"], record, i.get("signature")), name + ": signature")
         self.m, self.signer = r, i["keyId"]
-        self.seen, self.seen_here = (0, ""), ""  # the event of this tenant that the pin knows
-        self.selection, self.dispute, self.ends, pinned, self.fork = r.get("selection"), r.get("dispute"), set(), {}, ""
+        self.selection, self.dispute, self.ends, self.pins, self.fork = r.get("selection"), r.get("dispute"), set(), {}, ""
         self.decisions, self.agents, self.series, self.name_open = Table(), Table(), Table(), False
+        self.personal = 0  # events whose payload has a commitment
         try:
-            pinned = parse_pin(self.pin or b"")[1]
+            self.pins = parse_pin(self.pin or b"")[1]
         except Unchecked:
             pass  # pinned says so
-        self.seen, self.pins = pinned.get(r["tenant"], self.seen), pinned
-        self.ranges = [Range(a, self.selection.get("agent", ""), r["tenant"], pinned) for a in self.selection["series"]] if self.selection else []
+        self.seen, self.seen_here = self.pins.get(r["tenant"], (0, "")), ""  # the event of this tenant that the pin knows
+        self.ranges = [Range(a, self.selection.get("agent", "")) for a in self.selection["series"]] if self.selection else []
 
     def note(self):
         self.checkpoint = None
@@ -968,6 +967,7 @@ class Bundle:
             self.seen_here = e["hash"]
         if e["pos"] in wanted:
             self.at[e["pos"]] = e["hash"]
+        self.personal += e["payload"] is not None and COMMITTED in e["payload"]
         for name in SERIES if self.pins and "series" in e else ():
             if name in e and not self.fork:
                 agent, n = e["agent"] if name == "agent" else "", e[name + "_n"]
@@ -1108,9 +1108,9 @@ class Bundle:
                 if tenant == self.m["tenant"] and series and (known or self.m["firstSequence"] == 1):
                     check(last >= seen, pin_rollback(series_in(series, agent), last, seen))
         for of in self.ranges:
-            same = of.newest != of.seen[0] or of.newest == 0 or of.newest_hash == of.seen[1]
-            check(same, pin_fork(of.shown, of.seen[0]))
-            check(of.newest >= of.seen[0], pin_rollback(of.shown, of.newest, of.seen[0]))
+            seen, known = self.pins.get(pin_name(self.m["tenant"], of.series, self.selection.get("agent", "")), (0, ""))
+            check(of.newest != seen or of.newest == 0 or of.newest_hash == known, pin_fork(of.shown, seen))
+            check(of.newest >= seen, pin_rollback(of.shown, of.newest, seen))
 
     def must_hide(self, e):
         """Says whether an event is outside of the period: then it has no payload here."""
@@ -1229,18 +1229,15 @@ class Bundle:
         check(whole, name + ": missing")
 
     def openings(self):
-        """Openings stand in the order of the events, so each file is read once."""
-        name, closed = "openings.jsonl", 0
+        """Openings are in the order of the events, so each file is read at most once."""
+        name, closed = "openings.jsonl", self.personal
         events = (parse(line) for _, line in self.lines("events.jsonl"))
         e, found = None, []  # an event, and where its opened commitments are, with their values
 
-        def following():
-            nonlocal e, found, closed
-            if e is not None and e["payload"] is not None:
-                self.reopened(e, found)
-                closed += e["payload"].count(COMMITTED) > len(found)
-            e, found = next(events, None), []
-            return e is not None
+        def finish():  # called after the last opening of an event
+            nonlocal closed
+            closed -= bool(found) and e["payload"].count(COMMITTED) == len(found)
+            self.reopened(e, found)
 
         for n, text in self.lines(name):
             bad = "%s line %d: " % (name, n)
@@ -1249,15 +1246,16 @@ class Bundle:
             ok = isinstance(o, dict) and set(o) == {"eventId", "pointer", "salt", "value"} and all(isinstance(v, str) for v in o.values())
             check(ok and HEX.match(o["salt"]) and is_strict(o["value"]), bad + "form")
             while e is None or e["event_id"] != o["eventId"] or e["payload"] is None:
-                check(following(), bad + "event")
+                finish()
+                e, found = next(events, None), []
+                check(e is not None, bad + "event")
             path = path_of(o["pointer"])
             at = path and find(e["payload"], path)
             mark = '{"$committed":"%s"}' % sha(b"svc-commitment-v1\n" + bytes.fromhex(o["salt"]) + o["value"].encode())
             check(at and e["payload"][at[0]:at[1]] == mark and all(at[0] != other[0] for other in found), bad + "commitment")
             found.append((at[0], at[1], o["value"], path[0]))
             check(self.is_agent(e, o), bad + "agent")
-        while following():
-            pass
+        finish()
         if closed:
             self.gaps.append("the personal members of %d events (erased, or not shown)" % closed)
         if self.selection and self.selection.get("agent") and not self.name_open:

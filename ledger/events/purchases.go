@@ -140,7 +140,7 @@ type EntitlementGranted struct {
 }
 
 // EntitlementRevoked is entitlement.revoked, schema version 1, in the stream
-// customer/<customer id>: the operator ends the access to a product, whatever its source, until a
+// customer/<customer id>: the operator ends the access to a product, from any source, until a
 // later grant.
 type EntitlementRevoked struct {
 	Product string `json:"product"`

@@ -119,7 +119,7 @@ func TestWhatCannotBeExamined(t *testing.T) {
 }
 
 // A long member name is part of the path of every member below it. An examination limits the
-// memory for all paths together, whatever the shape of the document.
+// memory for all paths together, in a document of any shape.
 func TestPlacesAreBounded(t *testing.T) {
 	s := testSigner(t)
 	one := sealed(t, seal.TypeReceipt, `{"a":1}`)

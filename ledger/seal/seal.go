@@ -68,6 +68,11 @@ type Integrity struct {
 	Signature          string `json:"signature" jsonschema_description:"Base64 of the signature over the DSSE pre-authentication encoding."`
 }
 
+// HasKnownAlgorithms reports whether the algorithms are those of every record.
+func (i Integrity) HasKnownAlgorithms() bool {
+	return i.Canonicalization == canon.Name && i.HashAlgorithm == "sha256" && i.SignatureAlgorithm == "Ed25519"
+}
+
 // LedgerPosition identifies the ledger event that contains the record, by its position and by its hash.
 type LedgerPosition struct {
 	Partition int16  `json:"partition,omitzero" jsonschema_description:"Partition of the ledger."` // absent if it is 0
@@ -225,7 +230,7 @@ func (e Envelope) Examine(keys Keys) []Check {
 		checks = append(checks, Check{Name: name, Result: result, Detail: detail})
 	}
 	i := e.Integrity
-	if i.Canonicalization != canon.Name || i.HashAlgorithm != "sha256" || i.SignatureAlgorithm != "Ed25519" {
+	if !i.HasKnownAlgorithms() {
 		add("algorithms", Fail, "canonicalization, hash or signature algorithm is unknown")
 	} else {
 		add("algorithms", Pass, canon.Name+", sha256, Ed25519")

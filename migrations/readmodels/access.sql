@@ -12,3 +12,4 @@ create table access (
 
 create index access_time on access (tenant, occurred_us);
 create index access_type on access (tenant, type, sequence);
+create index access_actor on access (tenant, actor, sequence);

@@ -8,7 +8,7 @@ import (
 )
 
 // The API of this package and of the packages in its subfolders. Callers use these names, so that
-// the packages can be reorganized.
+// the subfolders can be reorganized.
 type (
 	// Action is one proposed action with the caller's statements about it.
 	Action = act.Action
@@ -43,8 +43,8 @@ const (
 // Mask replaces the secrets in a text with "[secret]", for showing the text to people.
 func Mask(text string) string { return act.Mask(text) }
 
-// Ruleset returns the version (YYYY.MM.DD) and the SHA-256 of the canonical JSON of all tables
-// together. The same version always gives the same verdicts.
+// Ruleset returns the version (YYYY.MM.DD), and the SHA-256 of the canonical JSON of all tables
+// except safer.json. The same version always gives the same verdicts.
 func Ruleset() (version, hash string) { return facts.Ruleset() }
 
 // Rules returns all rules in the order of the tables. The caller must not change them.

@@ -54,9 +54,9 @@ var current = sync.OnceValue(func() *Edition {
 
 // At returns the rule set of a version: that of this program, or a released one whose tables are
 // in the source tree. The code changes after a release, but the tables of a released rule set do
-// not. TestReleasedRuleSetsAnswerAsTheyDid compares its verdicts with those of its release
-// (testdata/past). A rule set whose verdicts can no longer be reproduced is removed. Loading a
-// released one takes some milliseconds, so keep the result.
+// not. TestReleasedRuleSetsAnswerAsTheyDid compares the verdicts of each released rule set with
+// those that it gave at its release (testdata/past). A rule set whose verdicts can no longer be
+// reproduced is removed. Loading a released rule set takes some milliseconds, so keep the result.
 func At(version string) (*Edition, error) { return at(rules.Released, version) }
 
 func at(shelf rules.Shelf, version string) (*Edition, error) {
@@ -122,7 +122,7 @@ func (d *Edition) environment(a Action) *interp.Env {
 	return &interp.Env{Set: d.tables, Front: d.front, Action: a}
 }
 
-// assess also returns the number of steps.
+// assess is like Assess, and also returns the number of steps used.
 func (d *Edition) assess(a Action) (Assessment, int) {
 	return d.follow(d.environment(a), scan.MaxSteps)
 }
@@ -135,7 +135,7 @@ func (d *Edition) follow(e *interp.Env, steps int) (Assessment, int) {
 	e.Context = judge.ReadContext(&e.Action)
 	whole := act.Source{Text: a.Command, At: 0, Span: act.Span{Start: 0, End: len(a.Command)}}
 	route := top(e, whole)
-	for i := 0; i < len(e.Later); i++ { // a trap may set another one
+	for i := 0; i < len(e.Later); i++ { // the command of a trap may set another trap
 		e.Later[i]()
 	}
 	if e.Background && len(e.Files) > 0 { // a background command may read a file, such as a named pipe, before a later line writes it: read the text again

@@ -67,7 +67,7 @@ func TestHolds(t *testing.T) {
 }
 
 // FuzzAssess checks that any text gets one verdict within the budget, whose spans are inside the
-// text, and that production is never below development.
+// text, and that the risk in production is never below the risk in development.
 func FuzzAssess(f *testing.F) {
 	for _, a := range seeds(f) {
 		f.Add(a.Command)
@@ -80,7 +80,8 @@ func FuzzAssess(f *testing.F) {
 	})
 }
 
-// TestRandomMixtures checks random combinations of pieces of the seeds.
+// TestRandomMixtures checks the properties of checkAssessment for random combinations of pieces of
+// the seeds.
 func TestRandomMixtures(t *testing.T) {
 	all := seeds(t)
 	joints := []string{"; ", " && ", " | ", "\n", " $(", "`", "'", "\"", " <<EOF\n", ")", "{", "} ", " > ", "\\", "\u200b", "#"}

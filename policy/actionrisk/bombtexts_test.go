@@ -123,8 +123,8 @@ func doubled(command string) func(string) string {
 	}
 }
 
-// hostileTexts returns bombs of at most n characters in a fixed order. It builds only one bomb in
-// every (a number), because building a bomb takes longer than judging it.
+// hostileTexts returns a sample of the bombs of at most n characters, in a fixed order: if every
+// is 23, each 23rd bomb. Building all would take longer than judging the sample.
 func hostileTexts(n, every int) iter.Seq[bomb] {
 	return func(yield func(bomb) bool) {
 		i := 0
@@ -168,7 +168,8 @@ func repeat(piece string, n int) string {
 	return strings.Repeat(piece, max(n/utf8.RuneCountInString(piece), 0))
 }
 
-// shut returns the brackets that close those of a piece, or the piece itself if it has none.
+// shut returns the closing brackets for the opening brackets of a piece, or the piece itself if it
+// has none.
 func shut(piece string) string {
 	out := ""
 	for i := len(piece) - 1; i >= 0; i-- {

@@ -55,8 +55,8 @@ func manyVariables() string {
 	return b.String() + strings.Repeat("if a;then b=1;fi;", 30)
 }
 
-// TestBombs checks that no text takes more steps than the budget, and that a text which spends the
-// budget is stopped.
+// TestBombs checks that no text takes more steps than the budget, and that a text which uses the
+// complete budget gets at least high risk.
 func TestBombs(t *testing.T) {
 	for name, text := range allBombs() {
 		got, steps := current().assess(act.Action{Command: text})
@@ -69,7 +69,8 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// TestHonestSteps checks that ordinary commands use only a small part of the budget.
+// TestHonestSteps checks that an ordinary command uses at most an eighth of the budget, and a long
+// script at most half of it. Fork bombs are excluded.
 func TestHonestSteps(t *testing.T) {
 	check := func(a act.Action) {
 		got, steps := current().assess(a)
@@ -84,7 +85,7 @@ func TestHonestSteps(t *testing.T) {
 		check(a)
 	}
 	for _, name := range hiddenFiles(t) {
-		if strings.HasPrefix(name, "obscured") { // these texts are from attackers, who may need more steps
+		if strings.HasPrefix(name, "obscured") { // the effects in these texts are hidden on purpose, which may need more steps
 			continue
 		}
 		for _, c := range readHidden(t, name) {
@@ -120,7 +121,7 @@ func BenchmarkWorst(b *testing.B) {
 	b.Logf("worst: %s, %.0f µs", name, worst)
 }
 
-// TestCrowd checks that many less severe findings do not hide a later severe one.
+// TestCrowd checks that a critical finding is reported after hundreds of less severe findings.
 func TestCrowd(t *testing.T) {
 	if got := Assess(act.Action{Command: strings.Repeat("rm a;", 258) + "rm -rf /"}); got.Risk != act.Critical {
 		t.Errorf("%v %v", got.Risk, got.RuleIDs())

@@ -78,8 +78,8 @@ func refused(groups []refusal, got judge.Assessment) int {
 	return at
 }
 
-// TestRefusals checks that a group names existing rules of the right level: high or critical for
-// "stopped", lower for "allowed".
+// TestRefusals checks that each group names existing rules of the right level: high or critical
+// for "stopped", lower for "allowed".
 func TestRefusals(t *testing.T) {
 	for _, g := range readRefusals(t) {
 		for _, id := range g.rules {

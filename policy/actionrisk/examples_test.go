@@ -28,7 +28,8 @@ func parseExample(t testing.TB, text string) act.Action {
 	return exampleAction(text)
 }
 
-// TestExamples checks every example of every table.
+// TestExamples checks for every rule that its "yes" examples trigger it, that its "no" examples do
+// not, and that it has at least two of each.
 func TestExamples(t *testing.T) {
 	for _, r := range facts.Rules() {
 		if r.Retired {

@@ -60,7 +60,7 @@ func languages() map[string][]interp.Reader {
 	return out
 }
 
-// oddLanguages are the languages of which only the commands that they run are read.
+// oddLanguages are languages in which the engine reads only the commands that a text runs.
 var oddLanguages = [...]string{"vim", "bang", "applescript", "elisp", "sed", "m4", "nft", "make", "just", "cmake", "settings", "lines", "scripts", "functions", "xml", "generate", "percent", "tex", "braces", "fzf", "socat", "zargs"}
 
 // routeAny reads a text whose language is not stated.

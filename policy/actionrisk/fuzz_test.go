@@ -16,7 +16,7 @@ import (
 )
 
 // FuzzUnwrap checks that a text inside wrappers gets one verdict within the budget, and that a
-// wrapper does not lower a verdict that would stop the plain text.
+// shell command with high risk has at least medium risk inside a wrapper.
 func FuzzUnwrap(f *testing.F) {
 	for _, name := range []string{"stop1", "allow1"} {
 		for _, c := range readHidden(f, name) {
@@ -78,7 +78,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzRoute checks that every text has one known route.
+// FuzzRoute checks that the route of every text, which is the language as which it was read, is
+// one of the known ones.
 func FuzzRoute(f *testing.F) {
 	for _, s := range []string{"ls", "{}", `{"command":"ls"}`, "SELECT 1", "approve(a, 1)", "send 5 USDC to 0x0", "Get-Item x", "DELETE https://x/y", "[ -f x ]", "{ ls; }", "\ufeffls", ""} {
 		f.Add(s)
@@ -147,8 +148,9 @@ func TestSameForAllProcessors(t *testing.T) {
 	}
 }
 
-// TestMetamorphic checks that the cases of testdata/hidden have the same verdict inside each
-// carrier as without one, and that a command which only mentions such a case is not stopped.
+// TestMetamorphic checks that the cases of testdata/hidden are stopped inside each carrier exactly
+// if they are stopped without one, and that a command which only mentions such a case is not
+// stopped.
 func TestMetamorphic(t *testing.T) {
 	checks, sample := 0, sampleOf(t, 6)
 	for _, name := range hiddenFiles(t) {
@@ -175,7 +177,7 @@ func TestMetamorphic(t *testing.T) {
 			}
 			for _, name := range []string{"echo", "printf", "grep", "commit", "gh body", "unused", "heredoc file"} {
 				if strings.Contains(c.command, "EOF") || strings.Contains(strings.Join(own.RuleIDs(), " "), "text.") {
-					continue // a text that deceives readers does so in a mention, too
+					continue // deceptive characters are reported even in a text that is only mentioned
 				}
 				checks++
 				if got := Assess(act.Action{Command: mentions[name](c.command)}); got.Risk >= act.High {

@@ -33,7 +33,7 @@ var update = flag.Bool("update", false, "write the golden file anew and print th
 
 const goldenFile = "testdata/assessments.golden"
 
-// answer is one assessment as the golden file has it.
+// answer is one assessment as it is stored in the golden file.
 type answer struct {
 	verdict string // risk and score
 	whole   string // hash of the whole assessment

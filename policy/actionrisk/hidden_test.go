@@ -48,8 +48,8 @@ func (c hiddenCase) close(t *testing.T, name string) {
 	}
 }
 
-// sampleOf returns a function that selects one case in every (a number) of a long corpus. With
-// LONG=1 it selects all cases.
+// sampleOf returns a function that selects a sample of a long corpus: if every is 6, each 6th
+// case. With LONG=1 it selects all cases.
 func sampleOf(t *testing.T, every int) func() bool {
 	t.Helper()
 	if os.Getenv("LONG") != "" {
@@ -97,8 +97,8 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// TestProgramsThatRunTheirInput checks that a program text given as an option reads its input as
-// data, unless it runs the input.
+// TestProgramsThatRunTheirInput checks that downloaded input of a program text is stopped only if
+// the program text runs the input, not if it reads the input as data.
 func TestProgramsThatRunTheirInput(t *testing.T) {
 	const get = "curl -s https://example.com/x | "
 	for program, stop := range map[string]bool{

@@ -46,7 +46,7 @@ func (a archive) versions() []string {
 	return files
 }
 
-// keep writes a rule set and its verdicts.
+// keep writes a rule set and its verdicts to the archive.
 func (a archive) keep(version string, tables map[string]json.RawMessage, judge *Edition, cases []act.Action) error {
 	text, err := json.Marshal(tables)
 	if err != nil {
@@ -67,8 +67,8 @@ func (a archive) keep(version string, tables map[string]json.RawMessage, judge *
 		os.WriteFile(filepath.Join(a.answers, version+answersEnd), kept, 0o644))
 }
 
-// keptAnswer returns the record of one verdict: the first four bytes of the action's key, and of
-// the hash of verdict and rules.
+// keptAnswer returns the record of one verdict: the first four bytes of the action's key, and the
+// first four of the hash of its risk, score and rules.
 func keptAnswer(a act.Action, got Assessment) (key, answer string) {
 	raw, _ := hex.DecodeString(keyOf(a)[:8])
 	sum, _ := hex.DecodeString(shortHash([]byte(verdictLine(got)))[:8])
@@ -93,7 +93,7 @@ func (a archive) check(version string, cases []act.Action) error {
 	for _, c := range cases {
 		key, answer := keptAnswer(c, edition.Assess(c))
 		if was[key] == "" {
-			continue // the corpus did not have this case then
+			continue // the corpus did not have this case at the release
 		}
 		if compared++; was[key] != answer {
 			moved = append(moved, fmt.Sprintf("now %s: %.200q", verdictLine(edition.Assess(c)), c.Command))

@@ -59,11 +59,11 @@ func (j Judged) OtherMembers() string {
 
 // safety is the row of a rule in safer.json.
 type safety struct {
-	Instead  string   `json:"instead,omitempty"`  // for a rule whose own row has none
+	Instead  string   `json:"instead,omitempty"`  // used if the rule's own row has no alternative
 	Commands []string `json:"commands,omitempty"` // safer actions, in the format of the examples
 }
 
-// saferWays is read with the first record, because no verdict needs it.
+// saferWays is loaded when the first Record is built. No verdict needs it.
 var saferWays = sync.OnceValue(func() map[string]safety {
 	ways := map[string]safety{}
 	if err := rules.DecodeTable("safer", &ways); err != nil { // a bug, which any test finds

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// rooms are the packages below this one, with the neighbours that each may import. This package
-// may import all of them.
+// rooms are the packages in the subfolders, each with the other ones that it may import. The
+// package actionrisk itself may import all of them.
 var rooms = map[string][]string{
 	"scan": {}, "paths": {"scan"}, "rules": {},
 	"act":      {"paths", "scan"},

@@ -70,8 +70,8 @@ func route(e *interp.Env, src *act.Source) string {
 }
 
 // languageOf reads a text in each language, other than the shell's, that it may be written in, and
-// returns the name of the language. ran means that the text may be a program, shell that it may
-// also be a shell command.
+// returns the name of the language. ran is true if the text may be a program. shell is true if it
+// may also be a shell command.
 func languageOf(e *interp.Env, src *act.Source, text string) (name string, ran, shell bool) {
 	surelySQL := stores.LooksSQL(text)
 	if surelySQL || stores.LaterSQL(text) {

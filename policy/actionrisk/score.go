@@ -76,7 +76,7 @@ var Score = policy.Declare(policy.Service{
 	BodyLimit:  policy.ActionBody,
 }, score)
 
-// coverageNotes describes the findings of the function notes, which are no rules of the tables.
+// coverageNotes describes the findings that notes returns. The tables have no rules for them.
 func coverageNotes() []policy.Rule {
 	return []policy.Rule{
 		{ID: "gate.read-only", Example: `{"command":"git status","environment":null}`,
@@ -110,7 +110,7 @@ func RequestID(prefix string, request any) string {
 	return prefix + canon.Hash(text)[:32]
 }
 
-// ScoreAction returns the score of an action, as for a request without other members.
+// ScoreAction returns the score of an action, as for a request without a reference of the caller.
 func ScoreAction(a act.Action) ScoreOutput { return scored(a, Assess(a)) }
 
 // ScoreIn is like ScoreAction with the given surroundings. It also returns a trace of the programs
@@ -143,7 +143,8 @@ func scored(a act.Action, got judge.Assessment) ScoreOutput {
 	return out
 }
 
-// notes returns the notes about coverage. They are findings but not matched rules.
+// notes returns the findings about coverage: the action is proven read-only, or no rule matched.
+// They do not count as matched rules.
 func notes(a judge.Assessment) []policy.Finding {
 	switch {
 	case a.Coverage.ReadOnly:
@@ -165,7 +166,7 @@ func show(f *interp.Finding, command act.Concealed) MatchedRule {
 	if f.Decoded != "" {
 		out.Decoded = command.Hide(act.Printable(f.Decoded))
 	}
-	for i, via := range f.Via { // the name of an unknown program can be any text
+	for i, via := range f.Via { // mask it: the name of an unknown program can be any text
 		out.Via[i] = command.Hide(act.Printable(via))
 	}
 	if out.Context == nil {

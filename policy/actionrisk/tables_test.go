@@ -115,7 +115,7 @@ func TestProgramsAreNamedInTables(t *testing.T) {
 	})
 }
 
-// dotted returns the name of an expression with its package.
+// dotted returns a name in Go code together with its package or receiver, such as scan.SetOf.
 func dotted(e ast.Expr) string {
 	switch x := e.(type) {
 	case *ast.Ident:
@@ -126,7 +126,8 @@ func dotted(e ast.Expr) string {
 	return ""
 }
 
-// TestAProgramIsDescribedOnce checks that no two rows have the same value for a program.
+// TestAProgramIsDescribedOnce checks that programs.json does not give a program the same value
+// twice.
 func TestAProgramIsDescribedOnce(t *testing.T) {
 	var table struct {
 		Programs []map[string]jsontext.Value `json:"programs"`
@@ -175,8 +176,8 @@ func TestGroupsAreDifferent(t *testing.T) {
 	}
 }
 
-// ownMeaning are the programs that the shared packages and the judge know by name, with the reason
-// why no table can describe the property.
+// ownMeaning are the programs that the shared packages and the judge know by name. The text is
+// what is special about the program, so that no table can describe it.
 var ownMeaning = map[string]map[string]string{
 	"facts":  {"env": "it sets variables for what it carries"},
 	"interp": {"ln": "the paths behind a link are those of its target"},
@@ -191,7 +192,7 @@ var ownMeaning = map[string]map[string]string{
 }
 
 // TestSharedRoomsKnowNoPrograms checks that the shared packages compare the name of a program only
-// if ownMeaning has a reason. Otherwise tables and front-ends decide by name.
+// if it is in ownMeaning. All other names of programs are in tables or front-ends.
 func TestSharedRoomsKnowNoPrograms(t *testing.T) {
 	used := map[string]bool{}
 	engineFiles(t, func(path string, _ *token.FileSet, file *ast.File) {

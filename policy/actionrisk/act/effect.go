@@ -3,8 +3,8 @@ package act
 // Op is the kind of an effect on a file or on the machine.
 type Op uint8
 
-// The kinds of effects that programs in every language have, whether by a function, a method, a
-// module's state or an editor's command.
+// The kinds of effects that programs in every language have: by a function, a method, a state in a
+// configuration file, or a command of an editor.
 const (
 	DeleteFile Op = iota
 	DeleteFileAnyway

@@ -21,7 +21,7 @@ type Invocation struct {
 	Argv     []Word // all words, the executable first
 	Opts     []Option
 	Operands []Word
-	Data     int      // number of leading operands that are data, not names
+	Data     int      // number of leading operands that are data, such as grep's pattern, not names
 	After    int      // index in Operands of the first operand after "--", or -1
 	Env      []Assign // assignments before the command
 	Redirs   []Redir
@@ -201,8 +201,8 @@ func StoreLanguage(lang string) bool {
 	return lang == "sql" || lang == "mongo" || lang == "redis"
 }
 
-// DropsMark is appended to the name of a dump program if the printed statements drop each object
-// before they create it.
+// DropsMark is appended to the name of a dump program in Flow.Via if the statements that it prints
+// drop each object before they create it.
 const DropsMark = " --clean"
 
 // WordAfter returns the word after the first occurrence of an option.

@@ -76,8 +76,8 @@ type Flow struct {
 	Line  bool   // a line end follows the text
 	Via   string // name of the program that produced the text, or "file"
 	Layer int
-	Edit  string      // texts that filters such as sed write into a text that is not known
-	Makes *Invocation // the dry run that printed the text, which describes what it would create
+	Edit  string      // if the text is unknown: texts that filters such as sed insert into it
+	Makes *Invocation // if the text was printed by a dry run, that command; the text describes what it would create
 }
 
 // The kinds of items that are invocations and redirections.
@@ -88,7 +88,7 @@ const (
 
 // Item is one thing that the rules judge.
 type Item struct {
-	Kind     string   // KindExe, KindRedir, "sql", "call", "pay", KindTool …
+	Kind     string   // KindExe, KindRedir, KindTool, KindMoney, "sql", "cmdlet" …
 	Name     string   // name; the member exe of a rule matches it
 	Tags     []string // for items without an invocation: tags that the members sub, any, all and none of a rule match
 	Inv      *Invocation
@@ -96,8 +96,8 @@ type Item struct {
 	From, To int // range in Src.Text
 	Target   string
 	Words    string // for items without an invocation: names of the host or database that it affects
-	Undone   bool   // the effect is rolled back or only stored, so the level is at most medium
-	Fact     any    // data of the classifier for the predicates of its domain
+	Undone   bool   // the effect is rolled back, or is in a routine that is not called, so the level is at most medium
+	Fact     any    // further data from the front-end, which the predicates of its tables read
 }
 
 // Has reports whether the item has an option, a word or a tag.
@@ -138,7 +138,7 @@ type Adjustment struct {
 
 // Descriptor returns the file descriptor that a path refers to: "3" for /dev/fd/3.
 func Descriptor(p string) (string, bool) {
-	for _, prefix := range [...]string{"/dev/fd/", "/proc/self/fd/", "/proc/thread-self/fd/", "/proc/" + string(scan.Hole) + "/fd/"} { // the last one is /proc/$$/fd/, where a hole replaces $$
+	for _, prefix := range [...]string{"/dev/fd/", "/proc/self/fd/", "/proc/thread-self/fd/", "/proc/" + string(scan.Hole) + "/fd/"} { // the last one is /proc/$$/fd/, in which scan.Hole replaces the unknown $$
 		if fd, ok := strings.CutPrefix(p, prefix); ok {
 			return fd, true
 		}

@@ -11,7 +11,7 @@ import (
 // Word is one word of an invocation after expansion. Words are copied often, so the order of the
 // members keeps a word within 64 bytes.
 type Word struct {
-	Text   string // its value; each unknown part is one hole byte
+	Text   string // its value; each unknown part is replaced by one byte, scan.Hole
 	Var    string // the variable that is its unknown part, if it is a single one
 	Span   Span   // range in the submitted command
 	At     int    // offset of Text in the submitted command, or -1 if it is not there unchanged
@@ -33,8 +33,8 @@ func (w Word) Tail(i int) Word {
 	return w
 }
 
-// Printable returns a text on one line: holes as "$?", control characters as blanks, at most 80
-// characters, secrets masked.
+// Printable returns a text on one line: unknown parts as "$?", control characters as blanks, at
+// most 80 characters, secrets masked.
 func Printable(text string) string {
 	const shown = 80
 	text = Mask(text)

@@ -19,7 +19,7 @@ type asset struct {
 	Names     []string `json:"names"`
 	Pegged    bool     `json:"pegged,omitempty"` // one unit is one US dollar
 	Decimals  int      `json:"decimals"`
-	Large     string   `json:"large"` // smallest number of units of a large transfer
+	Large     string   `json:"large"` // RatOf parses a number from a table. It panics if the number is invalid.
 	Contracts []string `json:"contracts,omitempty"`
 
 	large *big.Rat
@@ -96,7 +96,7 @@ func RatOf(s string) *big.Rat {
 type Amount struct {
 	Value     *big.Rat // nil if unknown
 	Asset     *asset   // nil if unknown
-	Unlimited bool     // the largest possible value, or a word for it
+	Unlimited bool     // the value is the largest possible one, or the text has a word for it
 	All       bool     // the whole balance
 }
 

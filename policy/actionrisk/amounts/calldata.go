@@ -10,11 +10,13 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/stores"
 )
 
-// maxAmountText is the longest text of an amount, in bytes: a uint256 has 78 digits.
+// maxAmountText is the longest text that is parsed as an amount, in bytes. A uint256 has 78
+// digits; separators and a factor may be added.
 const maxAmountText = 160
 
-// converted handles a function around an amount. If the function states the unit, it sets a and
-// returns true. If the function only changes the type, it returns the argument.
+// converted handles a function around an amount. If the function states the unit, such as
+// parseEther("1"), it sets a and returns true. If the function only changes the type, such as
+// BigInt(5), it returns the function's argument.
 func converted(low string, a *Amount) (string, bool) {
 	open := strings.IndexByte(low, '(')
 	if open <= 0 {
@@ -182,7 +184,8 @@ func (c calldata) amount(i int) Amount {
 	return a
 }
 
-// transfer returns the rules for a transfer. Argument to is the recipient, argument i the amount.
+// transfer returns the rules for a transfer. The parameters are the indexes of two arguments: to
+// is that of the recipient, i that of the amount.
 func (c calldata) transfer(to, i int) []string {
 	a, zero := c.amount(i), ""
 	if c.isZero(to) {
@@ -232,7 +235,8 @@ func CalldataRules(data string, token *asset, depth int) []string {
 	}
 }
 
-// rule returns a list with one rule: then if so is true, and otherwise if so is false.
+// rule returns a list with one of two rules: the first one if so is true, otherwise the second
+// one.
 func (c calldata) rule(so bool, then, otherwise string) []string {
 	if so {
 		return []string{then}

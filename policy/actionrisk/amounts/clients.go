@@ -115,10 +115,10 @@ func (l *RuleList) Transfer(value, symbol, to string) {
 	l.AddAll(WithZero(to, a.TransferRule()))
 }
 
-// PayClientRules adds the rules for a command line of an x402 client, read as a phrase.
+// PayClientRules adds the rules for a command line of an x402 client, parsed as a Phrase.
 func PayClientRules(v *act.Invocation, ids *RuleList) {
 	_, words, _ := strings.Cut(act.ArgvText(v), " ")
-	if v.Operand(0) != "x402" { // the client is not a wallet with x402 as a subcommand (awal x402 pay …)
+	if v.Operand(0) != "x402" { // not "awal x402 pay …", a wallet in which x402 is a subcommand
 		if len(facts.Tables().Program(v.Exe).Clients) > 0 {
 			return // a wallet whose commands are in the table
 		}

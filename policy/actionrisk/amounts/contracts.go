@@ -19,8 +19,8 @@ type ContractCall struct {
 	Start, End int
 }
 
-// names returns calls.json of this release. Earlier rule sets use it, too, as they use the assets
-// of amounts.json.
+// names returns calls.json of this release. It is used for earlier rule sets, too, and so are the
+// assets of amounts.json.
 func names() *facts.Calls { return &facts.Tables().Calls }
 
 // LooksCall is a cheap test whether a text may be calldata or a call of a contract function.
@@ -44,7 +44,7 @@ func LooksCall(text string) bool {
 		return strings.Contains(text, ").") && len(findCalls(text)) > 0
 	case !names().IsContractVerb(name):
 		return MemberCall(text) != ""
-	case plainVerbs.Has(name): // "transfer() {" defines a function of the shell, and a shell never calls one like this
+	case plainVerbs.Has(name): // "transfer() {" defines a function of the shell; no call of one has parentheses
 		return !strings.HasPrefix(strings.ReplaceAll(text[len(line):], " ", ""), "(){")
 	}
 	return true
@@ -83,7 +83,7 @@ func MemberCall(text string) string {
 		return ""
 	}
 	if names().Drivers.Get(name[strings.LastIndexByte(name, '.')+1:]).Scoped != "" {
-		return "" // its filter decides the effect
+		return "" // the effect depends on the filter in the arguments
 	}
 	if strings.IndexByte(name, '.') < 0 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.$") != "" {
 		return ""
@@ -105,11 +105,11 @@ var CommonNames = scan.SetOf("kill destroy drain sweep upgrade permit burn trans
 // deciders are parts of the names of contracts that call other contracts on behalf of users.
 var deciders = []string{"timelock", "governor", "multisig", "dao", "safe", "executor", "smartaccount"}
 
-// GeneralNames are very common function names that such contracts also use.
+// GeneralNames are very common function names that contracts named in deciders also use.
 var GeneralNames = scan.SetOf("execute executeBatch schedule scheduleBatch propose queue")
 
 // OnChain reports whether a call with a common name is a call of a contract. An address, an amount
-// of a currency, or the receiver's name show that.
+// of a currency, or the receiver's name shows that.
 func (c *ContractCall) OnChain() bool {
 	receiver := strings.ToLower(c.Receiver)
 	switch {
@@ -159,7 +159,8 @@ func splitArgs(text string) []string {
 	return args
 }
 
-// Rules returns the rule ids of the call. text is the whole text, for a permit.
+// Rules returns the rule ids of the call. text is the complete submitted text, in which the amount
+// of a permit is searched.
 func (c *ContractCall) Rules(text string) []string {
 	token := cmp.Or(AssetOf(c.Receiver), AssetOf(c.Receiver[strings.LastIndexByte(c.Receiver, '.')+1:]))
 	switch c.Name {

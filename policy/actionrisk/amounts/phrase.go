@@ -196,8 +196,8 @@ func (p *Phrase) inUnits(n *big.Rat, word string) bool {
 	return a != nil
 }
 
-// inAsset sets the amount if an asset is next to the number. After an option or verb that only
-// money has, the asset may be anywhere in the phrase.
+// inAsset sets the amount if an asset is next to the number. After an option or verb that is used
+// only with money, the asset may be anywhere in the phrase.
 func (p *Phrase) inAsset(n *big.Rat, as *asset, word, previous string) {
 	as = cmp.Or(as, AssetOf(word), AssetOf(previous))
 	if as == nil && moneyOptions.Has(previous) {
@@ -235,7 +235,7 @@ func glued(low string) (number string, as *asset, of unit) {
 	return low, nil, of
 }
 
-// assetAmong returns the first asset in the words that passes the test meant, or nil.
+// assetAmong returns the first asset in the words for which meant returns true, or nil.
 func (p *Phrase) assetAmong(meant func(*asset) bool) *asset {
 	for _, w := range p.Words {
 		if a := AssetOf(strings.TrimPrefix(w, "--asset=")); a != nil && meant(a) {
@@ -270,7 +270,8 @@ func (p *Phrase) Has(list ...string) bool {
 	return false
 }
 
-// conditions sets Unlimited or All if the words state no number but a condition.
+// conditions sets Unlimited or All if the words state the amount without a number: "any amount",
+// "whole balance".
 func (p *Phrase) conditions() {
 	switch {
 	case p.Has("unlimited", "infinite", "maxuint256", "max uint256", "maximum allowance", "max allowance", "max approval", "without limit", "no limit", "no cap", "without a cap", "any amount", "any price", "whatever price", "whatever it costs", "whatever amount", "no maximum", "without a maximum"):

@@ -48,7 +48,7 @@ func (l *RuleList) ways(n *tree.Node, bound bool, depth int) {
 func wayAmount(n *tree.Node, value string) Amount {
 	a := Amount{Value: ParseNumber(value), Asset: cmp.Or(AssetOf(n.Str("asset")), AssetOf(findString(n, "name", 0)))}
 	if a.Asset == nil && n.Str("asset") == "" {
-		a.Asset = AssetOf("usdc") // the default asset of the scheme
+		a.Asset = AssetOf("usdc") // the default asset of x402
 	}
 	if IsUnlimited(a.Value, true) {
 		a.Unlimited = true

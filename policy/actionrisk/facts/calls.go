@@ -31,7 +31,7 @@ type Driver struct{ Whole, Scoped string }
 type Mapper struct {
 	Text   string `json:"text"`
 	Whole  string `json:"whole"`
-	Scoped string `json:"scoped,omitempty"` // Whole, if empty
+	Scoped string `json:"scoped,omitempty"` // if empty, Whole is used
 	Needs  string `json:"needs,omitempty"`  // a word that the text must also contain
 }
 

@@ -62,9 +62,8 @@ func (c *Set) readClients(read rules.TableReader) error {
 	return nil
 }
 
-// Program texts can move money: they call wallets and payment services, or show keys. Package
-// lang/payment finds the calls of contract functions. codeTable lists functions and members with
-// other names.
+// Program texts can move money: they call wallets and payment services, or show keys. codeTable
+// lists the names that show this. Calls of contract functions are found by package lang/payment.
 
 // codeTable is the part of clients.json about program texts.
 type codeTable struct {

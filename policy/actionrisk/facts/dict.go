@@ -11,7 +11,7 @@ import (
 // program's data, while a Go map would be filled at every start.
 type Dict[T any] struct {
 	Entries []Entry[T] // sorted by name
-	Slots   []uint16   // a power of two, at least twice the entries; index of the entry plus 1, or 0 if free
+	Slots   []uint16   // index of the entry plus 1, or 0 if free; their number is a power of two, at least twice that of the entries
 }
 
 // Entry is a name of a Dict with its value.

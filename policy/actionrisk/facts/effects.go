@@ -31,8 +31,8 @@ type effect struct {
 	As []string `json:"as"`
 }
 
-// takesValues records that the options whose value an effect uses take a value, even if the tool's
-// entry does not list them.
+// takesValues adds the options that have a value in an effect's row to the options that take a
+// value, even if programs.json does not list them as such.
 func (p *Program) takesValues(f *effect) {
 	if p.Options == nil {
 		p.Options = &Tool{Made: true}

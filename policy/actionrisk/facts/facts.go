@@ -22,7 +22,7 @@ import (
 type Rule struct {
 	ID         string     `json:"id"`
 	Level      act.Level  `json:"level" jsonschema:"minimum=0,maximum=3"`             // level before the context changes it
-	Class      string     `json:"class,omitempty"`                                    // letters of e, b, c and p: the kinds of context that change the level
+	Class      string     `json:"class,omitempty"`                                    // e, b and c: the environment, the branch and a test network may change the level; p: nothing lowers it
 	Category   string     `json:"category"`                                           // destructive, deployment, data_mutation, secrets, network, payment, privilege, supply_chain
 	Effect     string     `json:"effect,omitempty"`                                   // the effect in one clause, if the title does not say all of it
 	Reversible string     `json:"reversible" jsonschema:"enum=yes,enum=hard,enum=no"` // whether the effect can be undone: yes, hard (with effort) or no
@@ -249,8 +249,8 @@ func (c *Set) readGroups(read rules.TableReader) error {
 // Rule returns the rule that has this id, or nil.
 func (c *Set) Rule(id string) *Rule { return c.ByID.Get(id) }
 
-// In reports whether a name is in a group of groups.json. It is called about thirty times for each
-// invocation; a name is in at most ten groups.
+// In reports whether a name is in a group of groups.json. It searches the list of the name's
+// groups, because no name is in more than ten.
 func (c *Set) In(group, name string) bool {
 	return slices.Contains(c.GroupsOf.Get(name), group)
 }
@@ -279,8 +279,8 @@ func (c *Set) Names(list []string) ([]string, error) {
 	return out, nil
 }
 
-// Ruleset returns the version (YYYY.MM.DD) and the SHA-256 of the canonical JSON of all tables
-// together. The same version always gives the same verdicts.
+// Ruleset returns the version (YYYY.MM.DD), and the SHA-256 of the canonical JSON of all tables
+// except safer.json. The same version always gives the same verdicts.
 func Ruleset() (version, hash string) { return RulesetVersion, RulesetHash }
 
 // Rules returns all rules in the order of the tables. The caller must not change them.

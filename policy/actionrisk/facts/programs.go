@@ -86,8 +86,8 @@ func (c *Set) readPrograms(read rules.TableReader) error {
 	return nil
 }
 
-// add adds the properties of a row. A program that is in one row only shares the slices of the
-// row.
+// add adds the properties of a row. If no other row names the program, the program shares the
+// slices of this row.
 func (p *Program) add(r *programRow) {
 	for _, t := range r.Options {
 		p.reads(t)
@@ -125,7 +125,7 @@ func (p *Program) reads(t *Tool) {
 	p.Options.Subs = dictOf(subs)
 }
 
-// complete adds the options that take a value according to other columns.
+// complete adds the options that take a value according to Carries and Effects.
 func (p *Program) complete() {
 	for _, w := range p.Carries {
 		p.takesText(w)

@@ -24,8 +24,8 @@ type resourceEntry struct {
 	// given) or "!property" (it is not given).
 	When []string `json:"when,omitempty"`
 	// Run is the command with the same effect. "{a|b}" is the value of the first of these
-	// properties that is given, or all values of a list. If none is given, it is an unknown word.
-	// Quotes keep blanks in a word.
+	// properties that is given; a list gives one word for each of its values. If none is given, it
+	// is an unknown word. Quotes keep blanks in a word.
 	Run string `json:"run,omitempty"`
 	// Text are properties that contain a program text in the language Lang (shell if empty).
 	Text []string `json:"text,omitempty"`
@@ -92,7 +92,7 @@ func (r *Resource) Get(names ...string) ([]act.Word, bool) {
 var GoneStates = scan.SetOf("absent deleted delete destroy destroyed purged purge terminated terminate removed remove drop dropped uninstall uninstalled")
 
 // KindOf returns the last part of a kind's name in lower case, as the tables have it. A name with
-// one dot, such as Salt's "file.absent", is kept.
+// only one dot, such as Salt's "file.absent", is not cut.
 func KindOf(name string) string {
 	if strings.Count(name, ".") > 1 {
 		name = name[strings.LastIndexByte(name, '.')+1:]

@@ -42,8 +42,8 @@ func (t *serviceTable) IsHost(host string) bool {
 	return false
 }
 
-// ServiceClass is like ToolClass, but also recognizes requests that only prepare a payment: the
-// last word decides this.
+// ServiceClass is like ToolClass for requests to a payment service: any later word can mean money,
+// but if the last word means reading, or an object that is only prepared, no money moves.
 func ServiceClass(words string) string {
 	t, class, last := Verbs(), ToolClass(words), ""
 	for i, w := range ToolWords(words) {
@@ -64,7 +64,8 @@ func ServiceClass(words string) string {
 }
 
 // PreparedOnly reports whether a name means that an object is created and no money moves yet, such
-// as a link, a session or a draft. The last word decides, unless the verb means money.
+// as a link, a session or a draft. The last word decides, unless the verb means money or completes
+// a payment.
 func PreparedOnly(words string) bool {
 	t, last, first := Verbs(), "", ""
 	for _, w := range ToolWords(words) {
@@ -78,8 +79,8 @@ func PreparedOnly(words string) bool {
 	return Tables().Clients.Services.Draft.Get(last) && !Says([]string{first}, "finishes") && t.Class.Get(first) != "money" || last == "create" && draftNamed(words)
 }
 
-// draftNamed reports whether the word before the last one names such an object: "payment_links
-// create", "checkout.sessions.create".
+// draftNamed reports whether the last but one word names an object that is only prepared:
+// "payment_links create", "checkout.sessions.create".
 func draftNamed(words string) bool {
 	list := ToolWords(words)
 	if len(list) < 2 {

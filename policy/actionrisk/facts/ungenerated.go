@@ -7,8 +7,8 @@ import "github.com/countersign/countersign/policy/actionrisk/rules"
 // RulesetHash is unknown until the tables are read.
 const RulesetHash = ""
 
-// present compiles the tables. With this build tag the generator compiles even if the types no
-// longer fit the generated file.
+// present compiles the tables. The generator is built with the tag ungenerated, which replaces
+// tables_generated.go with this file, because that may not fit changed types.
 func present() *Set {
 	c, err := Compile(rules.DecodeTable)
 	if err != nil {

@@ -15,10 +15,10 @@ type variable struct {
 	// File: the value names a file with a text in that language.
 	Lang string `json:"lang,omitempty"`
 	File string `json:"file,omitempty"`
-	// As: the value is parsed as options of that command. Whole: as a single word of it.
+	// As: the words of the value are appended to this command. Whole: the value is a single word.
 	As    []string `json:"as,omitempty"`
 	Whole bool     `json:"whole,omitempty"`
-	// Assign: the word is NAME=value.
+	// Assign: NAME=value is appended as a single word.
 	Assign bool `json:"assign,omitempty"`
 	// Loads: code is loaded from the path, which is dangerous if everybody can write there.
 	Loads bool `json:"loads,omitempty"`

@@ -9,9 +9,10 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
-// VerbTable is verbs.json: the words of tool names. names.json, in contrast, has names of program
-// code, which are looked up unsplit by language and receiver. A tool's name is free English:
-// ToolWords splits it, and each word counts, in the singular or plural.
+// VerbTable is verbs.json: the words of tool names. A tool's name is free English: ToolWords
+// splits it, and each word counts, in the singular or plural. The names in names.json, in
+// contrast, are names in program code; they are not split, and are looked up by language and
+// receiver.
 type VerbTable struct {
 	Classes   Dict[[]string]   `json:"classes"`   // verbs by the class of the tools whose names contain them
 	Groups    Dict[[]string]   `json:"groups"`    // other groups of words; see Says
@@ -99,7 +100,7 @@ func ToolClass(name string) string {
 	return t.withNouns(class, words, verb)
 }
 
-// withNouns returns the class of a verb together with the other words.
+// withNouns returns the class of a tool: that of its verb, changed by the other words of its name.
 func (t *VerbTable) withNouns(class string, words []string, verb int) string {
 	runs := Says(words, "shell-verbs")
 	switch {
@@ -125,8 +126,8 @@ func (t *VerbTable) withNouns(class string, words []string, verb int) string {
 	return class
 }
 
-// withMoney returns the class of a verb that can mean money, together with the other words. known
-// is false if the words do not decide it.
+// withMoney returns the class of a tool whose verb can mean money, by the other words of its name.
+// known is false if they do not decide.
 func (t *VerbTable) withMoney(class string, words []string, verb int) (is string, known bool) {
 	plain := Says(slices.Concat(words[:verb], words[verb+1:]), "plain-nouns")
 	switch {

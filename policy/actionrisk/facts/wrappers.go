@@ -12,8 +12,7 @@ import (
 // Wrapper describes how a program runs another command or a program text.
 type Wrapper struct {
 	Sub []string `json:"sub,omitempty"` // only for these subcommands
-	// Lang is the language of the text: shell, python, node, perl, ruby, php, awk, sql, powershell
-	// or cmd.
+	// Lang is the language of the text, such as shell, python or sql.
 	Lang string `json:"lang,omitempty"`
 	// Options have the text as their value. With one of Flag, the first operand is the text.
 	Options []string `json:"options,omitempty"`
@@ -39,7 +38,7 @@ type Wrapper struct {
 	Root        bool     `json:"root,omitempty"`     // runs the command as root unless -u names another user
 	Account     bool     `json:"account,omitempty"`  // like Root, but the first operand may name another user: su bob -c
 	Remote      bool     `json:"remote,omitempty"`   // runs the command on another machine or in a container
-	Host        bool     `json:"host,omitempty"`     // the skipped operand names the host
+	Host        bool     `json:"host,omitempty"`     // the last skipped operand names the host
 	Unless      []string `json:"unless,omitempty"`   // with one of these options nothing runs
 	Gone        bool     `json:"gone,omitempty"`     // runs it in a new shell without the variables of this one
 	Each        bool     `json:"each,omitempty"`     // every operand is a separate text
@@ -58,8 +57,8 @@ type Wrapper struct {
 	Edits string `json:"edits,omitempty"`
 }
 
-// takesText records that the options with a text take the next word as their value, even if the
-// tool's entry does not list them.
+// takesText adds the options with a text to the options that take a value, even if programs.json
+// does not list them as such.
 func (p *Program) takesText(w *Wrapper) {
 	options := slices.Concat(w.Options, w.FileOptions, w.Also)
 	if len(w.Sub) > 0 { // a short option may have another meaning for other subcommands

@@ -32,13 +32,14 @@ func EndComments(p *syntax.Parser, text string) (ended string, sure bool) {
 			return string(one), true
 		}
 		one[lines[n].end] = ' '
-		// A line after it that begins with # is a comment, too.
+		// If the next line in the list follows directly and begins with #, it is a comment, too.
 		for n+1 < len(lines) && strings.HasPrefix(strings.TrimLeft(text[lines[n].end+1:], "\r\n\t "), "#") {
 			n++
 			one[lines[n].end] = ' '
 		}
 	}
-	// Parsing did not decide: end all of them. The result is certain only for a single one.
+	// The parser rejects the text, or the limit is reached: remove the backslash of every line in
+	// the list. The result is certain only if the list has one line.
 	for _, l := range lines {
 		one[l.end] = ' '
 	}

@@ -26,12 +26,12 @@ type Finding struct {
 	Context []act.Adjustment
 }
 
-// Predicate tests an item with the class words of a condition. It returns the word that the
+// Predicate tests an item with the arguments of a condition. It returns the word that the
 // condition is about, which becomes the finding's target, or the zero Word.
 type Predicate func(e *Env, it *act.Item, args []string) (act.Word, bool)
 
-// Predicates are the predicates of a front-end by name. Groups means that their arguments may be
-// names of groups of groups.json.
+// Predicates are the predicates of a front-end by name. If Groups is true, their arguments may be
+// names of groups in groups.json.
 type Predicates struct {
 	Test   map[string]Predicate
 	Groups bool
@@ -51,10 +51,10 @@ type Env struct {
 	Rounds      int                            // number of loop iterations
 	Decoded     int                            // bytes of decoded text
 	Files       map[string]act.Flow            // contents of the files that the command wrote
-	RanFiles    map[string]bool                // files that tools ran, with the way they ran them
+	RanFiles    map[string]bool                // files of tools that were already judged, with folder, command line and content; prevents endless recursion
 	Programs    map[string]string              // files that are copies of programs or links to them, with the program's name
 	Later       []func()                       // traps, which run at the end
-	Left        bool                           // the command has an exit or return
+	Left        bool                           // an exit or return has run
 	links       []paths.Link                   // links that the command made
 	gitConfig   map[string]act.Word            // settings that earlier git config commands set
 	HostAliases map[string]act.Word            // aliases that earlier gh alias set commands set, by "gh NAME"
@@ -62,7 +62,7 @@ type Env struct {
 	classes     map[paths.SeenFrom]paths.Class // cache of classes of paths
 	Unpacked    bool                           // an archive from the network was extracted
 	Cloned      []string                       // folders with repositories from the network
-	Sinks       map[string]Sink                // the readers of >(…) by the name of their file
+	Sinks       map[string]Sink                // the commands in >(…), by the name of the file through which they get their input
 	Unproven    bool                           // a command ran that is not proven to be read-only
 	Loose       bool                           // a program matched no rule and is not proven to be read-only
 	Ran         bool                           // at least one command ran
@@ -74,7 +74,8 @@ type Env struct {
 	Uncertain   []string
 }
 
-// Report adds a finding of a rule about text[from:to] of the item's source.
+// Report adds a finding of a rule about the item. about becomes the finding's target if it is not
+// empty; otherwise the target is that of the item.
 func (e *Env) Report(r *facts.Rule, it *act.Item, about act.Word) {
 	span, decoded := it.Src.Where(it.From, it.To)
 	target := it.Target
@@ -139,8 +140,8 @@ func (sh *Process) Run(v *act.Invocation) act.Flow { return sh.Env.Front.Run(sh,
 // Route reads a text whose language is not stated.
 func (e *Env) Route(src *act.Source) { e.Read("any", src, nil) }
 
-// Describes prepares for reading a text that describes a desired state. It returns false if the
-// text is too large.
+// Describes prepares for reading a text that describes a desired state, such as a manifest. The
+// action is then no longer proven read-only. Describes returns false if the text is too large.
 func (sh *Process) Describes(src *act.Source) bool {
 	e := sh.Env
 	e.Unproven = true

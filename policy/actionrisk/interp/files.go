@@ -12,7 +12,8 @@ import (
 // Sink is the command in >(…), which gets the written text as its input.
 type Sink func(written act.Flow)
 
-// Remember stores the contents of a file that the command writes. more appends to it.
+// Remember stores the contents of a file that the command writes. If more is true, they are
+// appended to the old contents.
 func (e *Env) Remember(sh *Process, name act.Word, f act.Flow, more bool) {
 	if s, ok := e.Sinks[name.Text]; ok {
 		delete(e.Sinks, name.Text) // removed during the call, so that a sink that writes to itself ends

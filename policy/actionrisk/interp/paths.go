@@ -182,8 +182,9 @@ func (e *Env) absoluteClass(p string) paths.Class {
 	return e.inside(p, paths.IsOutside)
 }
 
-// inside returns the class of a path below the working directory. Elsewhere it recognizes
-// repository folders and build outputs; for any other path it returns the argument otherwise.
+// inside returns the class of a path below the working directory. In any other folder it
+// recognizes only repository folders and build outputs; if the path is neither, it returns its
+// second argument.
 func (e *Env) inside(p string, otherwise paths.Class) paths.Class {
 	cwd := e.Context.Cwd
 	if cwd != "" && cwd[0] == '/' && cwd != "/" {

@@ -163,8 +163,8 @@ func (e *Env) Acts(word string) bool {
 	return (e.Program(name).Known() || e.Program(name).Reads != nil) && name != "." && name != "source"
 }
 
-// ActsText reports whether a text is a command line of such a program, or only the name of a
-// shell, which is then interactive.
+// ActsText reports whether a text is a command line of a program with known effects, or only the
+// name of a shell, which is then interactive.
 func (e *Env) ActsText(text string) bool {
 	first, _, more := strings.Cut(strings.TrimSpace(text), " ")
 	return more && e.Acts(first) || !more && strings.HasSuffix(first, "sh") && slices.Contains(e.Groups.Get("shells"), scan.Base(first))

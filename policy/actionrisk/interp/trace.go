@@ -23,7 +23,7 @@ type Trace struct {
 type Use struct {
 	Program string // name of the program; ">" or ">>" for a redirection
 	Words   []act.Word
-	Folder  string       // working directory; "" is the action's folder, a hole means unknown
+	Folder  string       // working directory; "" is the action's folder, the byte scan.Hole means that it is unknown
 	Env     []act.Assign // variables set for this invocation
 	Proven  bool         // known to change nothing
 	Carries bool         // runs another command, which has its own Use
@@ -83,7 +83,7 @@ func (e *Env) Want(sh *Process, name string) {
 	}
 	key := e.Key(sh.Cwd, name)
 	if slices.ContainsFunc(e.Trace.placed, func(p string) bool { return p == key || strings.HasPrefix(key, p+"/") }) {
-		e.Fed() // it was copied from one of the files that were read
+		e.Fed() // the unknown content may come from one of the files that were read
 	}
 	e.want(key)
 }

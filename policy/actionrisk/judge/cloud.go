@@ -70,7 +70,8 @@ func knownService(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-// unknownTool reports whether no table describes the program.
+// unknownTool reports whether no table describes the program, and it is called by its name, not by
+// a path.
 func unknownTool(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	v := it.Inv
 	p := e.Program(v.Exe)

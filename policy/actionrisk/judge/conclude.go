@@ -71,7 +71,8 @@ func understood(f interp.Finding) bool {
 }
 
 // riskOf returns the highest level and the score: 25 per level, plus up to 24 for further
-// findings, for irreversible effects and for hidden text.
+// findings, for irreversible effects, for hidden text, and for audit, backup or hardening that is
+// turned off.
 func riskOf(findings []interp.Finding) (act.Level, int) {
 	if len(findings) == 0 {
 		return act.Low, 0

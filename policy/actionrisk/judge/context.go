@@ -40,8 +40,9 @@ func ReadContext(a *act.Action) interp.Context {
 
 // Adjust returns the level of a rule in this context. Production and a protected branch raise it;
 // development and a test network lower it, but not below medium or the rule's own level, whichever
-// is lower. With class "p" they do not lower it. An effect that is undone at once, or whose object
-// can be recreated, is at most medium in any case.
+// is lower. Each applies only if its letter is in the rule's class. With class "p" nothing lowers
+// the level below the rule's own. An effect that is rolled back or does not run yet, or whose
+// object can be recreated, is at most medium in any case.
 func Adjust(e *interp.Env, r *facts.Rule, it *act.Item) (act.Level, []act.Adjustment) {
 	level, floor := r.Level, min(r.Level, act.Medium)
 	if strings.Contains(r.Class, "p") {
@@ -73,7 +74,8 @@ func Adjust(e *interp.Env, r *facts.Rule, it *act.Item) (act.Level, []act.Adjust
 	return level, out
 }
 
-// madeAgain reports whether the effect is undone at once, or its object can be recreated.
+// madeAgain reports whether the effect is rolled back or does not run yet, or its object can be
+// recreated.
 func madeAgain(e *interp.Env, it *act.Item) bool {
 	return it != nil && (it.Undone || it.Inv != nil && emulated(e, it.Inv))
 }

@@ -77,10 +77,11 @@ func (r *refspec) is(kind string) bool {
 	return false
 }
 
-// refspecIs reports whether the refspecs of git push are of one of the kinds: protected (a
-// destination is a protected branch), topic (all destinations are given, none is protected),
-// unnamed (no refspec), head (the checked-out branch, which is unknown), force (begins with "+"),
-// delete (":name").
+// refspecIs reports whether a refspec of git push is of one of the kinds: protected (it changes a
+// protected branch), head (the checked-out branch, which is unknown), force (begins with "+"),
+// delete (":name"), force-protected, delete-protected, tag (refs/tags/…), unknown (contains a
+// variable). Two kinds are about all refspecs: topic (all destinations are known, none is
+// protected) and unnamed (there is no refspec).
 func refspecIs(e *interp.Env, it *act.Item, kinds []string) (act.Word, bool) {
 	operands := it.Inv.Operands[min(2, len(it.Inv.Operands)):] // operands after "push" and the remote
 	for _, kind := range kinds {
@@ -119,7 +120,7 @@ func branchIs(e *interp.Env, _ *act.Item, _ []string) (act.Word, bool) {
 }
 
 // discards reports whether git checkout discards changes. It does so if it names paths, not a
-// branch.
+// branch. Lock files and snapshots do not count.
 func discards(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	v := it.Inv
 	made := func(w act.Word) bool { return e.ClassOf(w, "")&paths.IsGenerated != 0 }

@@ -50,7 +50,7 @@ func credentialHeader(text string) bool {
 	return ok && !strings.ContainsAny(name, " /@=") && hosts.SecretName(name)
 }
 
-// isUser reports whether the word is the value of an option for a user and password.
+// isUser reports whether the word is the value of an option for a password or token.
 func isUser(v *act.Invocation, w act.Word) bool {
 	value, ok := v.Value("-u", "--user", "--oauth2-bearer", "-a", "--auth")
 	return ok && value.Span == w.Span
@@ -61,9 +61,9 @@ var issuers = map[string]string{"gh": "github", "glab": "gitlab", "gcloud": "goo
 	"flyctl": "fly", "fly": "fly", "doctl": "digitalocean", "npm": "npm", "vercel": "vercel", "netlify": "netlify"}
 
 // belongs reports whether a secret belongs to the host of an address. variable is the variable
-// with the secret, or "$(program)" for a secret that a program printed. The host must be that of
-// the program's service or have a part of the variable's name, or the address must be that of an
-// API.
+// with the secret, or "$(program)" for a secret that a program printed. A secret of a program in
+// issuers belongs only to its service. Any other secret belongs to a host whose name has a part of
+// the variable's name, and to every API.
 func belongs(variable, address string) bool {
 	_, host, rest, _ := hosts.Split(address)
 	if program, ok := strings.CutPrefix(variable, "$("); ok {
@@ -87,8 +87,8 @@ func programInterface(host, rest string) bool {
 	return false
 }
 
-// sentSecret reports whether a variable with a credential is sent in the body of a request, except
-// to a service with its name or to sign in.
+// sentSecret reports whether a variable with a credential is sent in the body of a request. It
+// does not count a service that the variable is named after, or a request to sign in.
 func sentSecret(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	v := it.Inv
 	var address string
@@ -176,8 +176,8 @@ func inProduction(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, production
 }
 
-// remoteAddress reports whether git push names an address or a remote that the command added.
-// "given" requires an address that is not local and contains no variable.
+// remoteAddress reports whether git push names, with "given", an address on another machine
+// without a variable, and otherwise any other address or a remote that the command added.
 func remoteAddress(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	if len(it.Inv.Operands) < 2 {
 		return act.Word{}, false

@@ -66,8 +66,8 @@ func (b *Bench) Check() error {
 	return nil
 }
 
-// of returns the prepared matcher for a way. It panics if the way is invalid; Check reports such a
-// way as an error.
+// of returns the prepared matcher for a facts.Way. It panics if the Way is invalid; Check reports
+// an invalid Way as an error.
 func (b *Bench) of(w *facts.Way) *matcher {
 	if m := b.ready[w.Place].Load(); m != nil {
 		return m

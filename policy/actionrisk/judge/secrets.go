@@ -580,7 +580,8 @@ func devTCPRedir(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, strings.Contains(it.Src.Text, "/dev/tcp/") && it.Inv.Has("-i")
 }
 
-// stdinFifo reports whether a shell reads a named pipe that a network client writes.
+// stdinFifo reports whether the text creates a named pipe and runs a network client, so that a
+// shell may read what the client writes into the pipe.
 func stdinFifo(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	t := it.Src.Text
 	return act.Word{}, strings.Contains(t, "mkfifo") && scan.HasAny(t, "nc ", "ncat ", "openssl s_client", "telnet ")

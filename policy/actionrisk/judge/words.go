@@ -18,8 +18,8 @@ var ShellPredicates = map[string]interp.Predicate{
 	"synced-here":        syncedHere,      // both folders are in the project or temporary
 	"homefile":           homeFile,        // an operand is one of these, relative to a home directory
 	"production":         inProduction,    // the invocation names production
-	"vital":              vital,           // a path operand is of one of these classes, and no drop-in
-	"dropin":             dropIn,          // an operand is a file that only adds settings to a part of the system
+	"vital":              vital,           // a path operand is of one of these classes, and is not a drop-in file
+	"dropin":             dropIn,          // an operand is a drop-in file: it only adds settings to a part of the system
 	"operand":            operandIs,       // a path operand is of one of these classes
 	"all-of":             allOf,           // an operand means all files of a folder of one of these classes
 	"acl":                aclIs,           // setfacl lets everybody write
@@ -34,7 +34,7 @@ var ShellPredicates = map[string]interp.Predicate{
 	"tainted":            taintedWord,     // a word has one of these origins
 	"gitset":             gitSet,          // a Git setting is active: name=off, name=now
 	"expires":            expires,         // it deletes recent data, not only old data
-	"refspec":            refspecIs,       // the refspecs of a push are: protected, unknown, topic, unnamed, head, force, delete, tag
+	"refspec":            refspecIs,       // kinds of refspecs of a push; see refspecIs
 	"program-url":        programURL,      // the program that it runs is a URL
 	"url":                urlIs,           // a word is a URL or host with one of addressTests; local: all hosts are this machine
 	"method":             methodIs,        // HTTP method of the invocation
@@ -59,21 +59,21 @@ var ShellPredicates = map[string]interp.Predicate{
 	"branch":             branchIs,      // the action's branch is protected
 	"discards":           discards,      // git checkout names paths, not a branch
 	"generated":          generated,     // all paths are files that tools generate
-	"configvalue":        configValue,   // git config with a value
+	"configvalue":        configValue,   // git config sets a value that is not known to be harmless
 	"ownsettings":        ownSettings,   // the lines only set a path, a variable or an alias
 	"emptied":            emptied,       // nothing is written
 	"k8sother":           otherResource, // kubectl delete of a kind without a specific rule
 	"awsplain":           plainAWS,      // an AWS command for a service without specific rules
 	"awssecret":          awsSecret,     // the value of a secret is shown
 	"test-database":      testDatabase,  // a database for tests, by its name
-	"remote-address":     remoteAddress, // the remote of a git push is an address, or one that the command added
+	"remote-address":     remoteAddress, // the remote of a git push is an address, or one that the command added; see remoteAddress
 	"answered-yes":       answeredYes,   // a pipe answers its questions with yes
 	"first-remote":       firstRemote,   // the remote of a git push is one of these
 	"verb":               verbIs,        // one of the first five operands matches one of these
 	"ruled":              alreadyRuled,  // a more specific rule has matched the same words
 	"known-service":      knownService,
-	"unknown-tool":       unknownTool,  // no table describes the program
-	"remote-system":      remoteSystem, // it writes host:/system/path
+	"unknown-tool":       unknownTool,  // no table describes the program, which is called by its name
+	"remote-system":      remoteSystem, // the last operand is host:path, and the path belongs to the system
 	"bodytext":           bodyText,     // the body of a request is a GraphQL mutation that deletes
 	"optvalue":           optValue,     // the value of an option matches one of these
 	"first-word":         firstWord,    // the first operand equals one of these
@@ -103,7 +103,7 @@ func arguments(it *act.Item) []act.Word {
 	return it.Inv.Argv[min(1, len(it.Inv.Argv)):]
 }
 
-// first returns the first word that passes the test is.
+// first returns the first word for which the test returns true.
 func first(list []act.Word, is func(act.Word) bool) (act.Word, bool) {
 	if i := slices.IndexFunc(list, is); i >= 0 {
 		return list[i], true
@@ -111,7 +111,7 @@ func first(list []act.Word, is func(act.Word) bool) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-// option returns the value of the first given option that passes the test is.
+// option returns the value of the first given option for which the test returns true.
 func option(v *act.Invocation, is func(*act.Option) bool) (act.Word, bool) {
 	for i := range v.Opts {
 		if o := &v.Opts[i]; o.Given && is(o) {
@@ -145,8 +145,8 @@ func operandIs(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-// vital is like operandIs, but ignores files that only add settings to a part of the system.
-// Overwriting one leaves the other settings unchanged.
+// vital is like operandIs, but ignores files that only add settings to a part of the system:
+// overwriting such a file leaves the other settings unchanged.
 func vital(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	return first(targets(it), func(w act.Word) bool {
 		return e.ClassOf(w, it.Inv.Cwd)&classes(args) != 0 && !addsSettings(e, it, w)
@@ -160,8 +160,8 @@ func dropIn(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return first(it.Inv.Operands, func(w act.Word) bool { return addsSettings(e, it, w) })
 }
 
-// addsSettings reports whether a word names a file in a folder of drop-in settings. A text that
-// accepts unsigned packages does not count.
+// addsSettings reports whether a word names a file in a folder of drop-in settings. The file does
+// not count if the text written to it accepts unsigned packages.
 func addsSettings(e *interp.Env, it *act.Item, w act.Word) bool {
 	if scan.HasAny(it.Inv.Stdin.Word.Text, e.Groups.Get("unsigned-sources")...) {
 		return false
@@ -540,8 +540,8 @@ func argFile(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-// fileMark returns the offset of the character before a file name in a word, or -1. It is at the
-// beginning, after "=" or after a short option, and for HTTPie (field@file) anywhere.
+// fileMark returns the offset of the "@" or "<" before a file name in a word, or -1. The character
+// is at the beginning, after "=" or after a short option, and for HTTPie (field@file) anywhere.
 func fileMark(text string, anywhere bool) int {
 	at := strings.IndexByte(text, '@')
 	if at > 0 && anywhere {

@@ -91,7 +91,7 @@ func RelativeClass(p string) Class {
 }
 
 // withoutClasses replaces each class of characters in a pattern, such as [a-z], with ?. It returns
-// false if one has no end.
+// false if a class has no closing bracket.
 func withoutClasses(p string) (string, bool) {
 	for i := strings.IndexByte(p, '['); i >= 0; i = strings.IndexByte(p, '[') {
 		j := strings.IndexByte(p[i:], ']')
@@ -282,7 +282,7 @@ func KindOfFile(p string) Class {
 	if strings.Trim(name, "*") == "" {
 		name = path.Base(path.Dir(p))
 	}
-	if keyFolders.Has(name) || strings.HasSuffix(p, "/.aws/config") { // it contains profiles, which may be read but not sent
+	if keyFolders.Has(name) || strings.HasSuffix(p, "/.aws/config") { // .aws/config contains profiles, which may be read but not sent
 		c |= IsKeyFolder
 	}
 	return c

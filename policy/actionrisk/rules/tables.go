@@ -1,9 +1,9 @@
 package rules
 
-import _ "embed" // the tables
+import _ "embed" // for the go:embed directives below
 
-// The tables. Each is embedded as a string of its own: it stays in the binary until it is read,
-// while reading a file of an embedded folder would copy it.
+// The tables, each embedded as a string: reading it copies nothing, while reading a file of an
+// embedded folder would copy the file.
 var (
 	//go:embed amounts.json
 	amountsTable string

@@ -85,9 +85,9 @@ func codec(args []string) (string, bool) {
 	return "", false
 }
 
-// Substring returns length characters of a text, beginning at character from. A negative from
-// counts from the end; a negative length omits that many characters at the end. Without a length
-// it returns the rest.
+// Substring returns a part of a text. The parameter from is the index of its first character; if
+// negative, it counts from the end. length is the number of characters; if negative, that many are
+// omitted at the end; if not given, the rest of the text is returned.
 func Substring(text string, from int, length ...int) string {
 	r := []rune(text)
 	if from < 0 {
@@ -216,8 +216,9 @@ func translate(args []string) (string, bool) {
 	return Translate(args[0], args[1], args[2]), true
 }
 
-// Translate replaces the characters of the set from with those of the set to, like tr. If the set
-// to is empty, it removes them.
+// Translate replaces characters like tr: each one of the first set with the one at the same
+// position in the second set, or with the last one if the second set is shorter. If the second set
+// is empty, it removes the characters.
 func Translate(text, from, to string) string {
 	old, with := set(from), set(to)
 	return strings.Map(func(r rune) rune {

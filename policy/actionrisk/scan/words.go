@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// Hole is the byte that replaces each unknown part in the text of a Word.
+// Hole is the byte that stands for an unknown part of the text of a Word.
 const Hole = '\x00'
 
 // Base returns the last part of a path, without ".exe".
@@ -40,7 +40,7 @@ type Set struct {
 }
 
 // SetOf returns the set of the blank-separated words of a text. It is short enough for the
-// compiler to inline, so that package variables with sets cost nothing at the start.
+// compiler to inline, so that package variables with sets cost nothing when the program starts.
 func SetOf(words string) *Set { return &Set{words: words} }
 
 // Has reports whether a word is in the set. A nil set is empty.
@@ -134,7 +134,8 @@ func escape(s string) (string, int) {
 	return s[:1], 1
 }
 
-// Digits parses up to most digits in a base. It returns their value and number.
+// Digits parses digits in a base, up to the number given as most. It returns their value, and how
+// many were read.
 func Digits(s string, radix, most int) (value, used int) {
 	for used < most && used < len(s) {
 		d := strings.IndexByte("0123456789abcdef", s[used]|0x20)

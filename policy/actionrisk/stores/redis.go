@@ -12,7 +12,8 @@ import (
 
 // This file reads Redis commands and those of compatible stores, one command per line.
 
-// LooksRedis reports whether a text begins with a Redis command that is no program's name.
+// LooksRedis reports whether a text begins with a Redis command that is not also the name of a
+// program.
 func LooksRedis(text string) bool {
 	first, rest, _ := strings.Cut(strings.TrimLeft(text, " \t\r\n"), " ")
 	switch strings.ToUpper(strings.TrimRight(first, ";\n")) {

@@ -42,8 +42,8 @@ func ClientWords(v *act.Invocation, text string) string {
 	return strings.Join(append(words, setWords(v)...), " ")
 }
 
-// setWords returns the words about the server from variables, from an option for local use, and
-// from the host.
+// setWords returns further words about the server of a client: the values of variables such as
+// PGHOST, "local" if the database is on this machine, and the host on which the client runs.
 func setWords(v *act.Invocation) (words []string) {
 	for _, a := range v.Env {
 		if strings.HasPrefix(a.Name, "PG") || scan.HasAnySuffix(a.Name, "_ENV", "URL") {
@@ -108,8 +108,8 @@ func setsColumns(rest, after string) bool {
 	return HasSQLWord(strings.ToLower(after), "set") && strings.Contains(after, "=") && !strings.HasPrefix(strings.TrimSpace(rest), "-")
 }
 
-// blockOfSQL reports whether a block contains SQL statements, and is not bash's declare with an
-// option or a compound command of a shell.
+// blockOfSQL reports whether a block contains SQL statements. declare with an option is bash, and
+// a compound command such as "if …; then" is the shell's.
 func blockOfSQL(word, low string) bool {
 	option := word == "declare" && strings.HasPrefix(strings.TrimLeft(low, " "), "-")
 	return !option && sql.HoldsSQL(low) && !scan.HasAny(low, "; then", ";then", "; do", "\ndo", "\nthen")

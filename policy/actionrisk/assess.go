@@ -103,7 +103,7 @@ func (d *Edition) assessIn(a Action, s Surroundings, trace *Trace) (out Assessme
 		if recover() != nil { // a bug in a parser must stop the action, not the service
 			e := d.environment(a)
 			e.Unparsed, e.Unproven = true, true
-			e.Doubt("the action could not be looked through")
+			e.Doubt("an internal error stopped the analysis")
 			e.See(act.TooDeep, &act.Source{Text: a.Command}, 0, len(a.Command), "")
 			out = judge.Conclude(e, "unknown")
 		}

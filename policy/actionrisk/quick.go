@@ -1,6 +1,7 @@
 package actionrisk
 
 import (
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -84,7 +85,7 @@ func Check(a act.Action) error {
 			return policy.Refuse("missing_field", "/command", "command is required")
 		case m.value == "":
 		case utf8.RuneCountInString(m.value) > m.most:
-			return policy.Refuse("too_long", "/"+m.name, m.name+" is too long")
+			return policy.Refuse("too_long", "/"+m.name, fmt.Sprintf("%s must have at most %d characters", m.name, m.most))
 		case m.value != strings.TrimFunc(m.value, whiteSpace):
 			return policy.Refuse("out_of_range", "/"+m.name, m.name+" must not start or end with white space")
 		}

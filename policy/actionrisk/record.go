@@ -31,7 +31,7 @@ type Record struct {
 	Safer      []Judged `json:"safer" jsonschema_description:"Safer alternatives as actions. None of them is stopped."`
 	Questions  []string `json:"questions" jsonschema_description:"Questions that a reviewer should answer."`
 	Raised     []Judged `json:"raised" jsonschema_description:"Examples that trigger the rule."`
-	NotRaised  []Judged `json:"notRaised" jsonschema_description:"Similar examples that do not trigger it."`
+	NotRaised  []Judged `json:"notRaised" jsonschema_description:"Similar examples that do not trigger the rule."`
 }
 
 // Judged is an example with its verdict.
@@ -143,7 +143,7 @@ func exampleAction(text string) act.Action {
 // catchesNot returns cases that look similar but do not trigger the rule: mentions, dry runs and
 // temporary containers.
 func catchesNot(r *facts.Rule) []string {
-	out := []string{"text that only names it: what is printed, searched for, quoted in a message or written in a comment"}
+	out := []string{"text that only names the action: what is printed, searched for, quoted in a message or written in a comment"}
 	if len(r.Match) > 0 && !judge.OutlastsDryRun(r) {
 		out = append(out, "a dry run of the same tool, where the tool has one")
 	}

@@ -20,9 +20,9 @@ type ScoreInput struct {
 // Evidence is the part of the submitted command that triggered a rule: its range in bytes, on
 // character boundaries, and up to 80 characters of it with secrets masked.
 type Evidence struct {
-	Start   int    `json:"start" jsonschema_description:"Offset of the first byte of the command that matched."`
-	End     int    `json:"end" jsonschema_description:"Offset after the last byte that matched."`
-	Excerpt string `json:"excerpt" jsonschema_description:"That part of the command, with secrets masked."`
+	Start   int    `json:"start" jsonschema_description:"Offset in the command of the first byte of the matching part."`
+	End     int    `json:"end" jsonschema_description:"Offset in the command after the last byte of the matching part."`
+	Excerpt string `json:"excerpt" jsonschema_description:"The matching part, with secrets masked, at most 80 characters."`
 }
 
 // MatchedRule is one finding as the response shows it.
@@ -35,7 +35,7 @@ type MatchedRule struct {
 	Effect       string           `json:"effect" jsonschema_description:"Effect of the command."`
 	Reversible   string           `json:"reversible" jsonschema:"enum=yes,enum=hard,enum=no" jsonschema_description:"Whether the effect can be undone: yes, hard (with effort) or no."`
 	Evidence     Evidence         `json:"evidence" jsonschema_description:"The part of the command that matched."`
-	Segment      int              `json:"segment" jsonschema_description:"Index of the command among those of the text."`
+	Segment      int              `json:"segment" jsonschema_description:"Index, from 0, of the command that matched; the submitted text may contain several."`
 	Via          []string         `json:"via" jsonschema_description:"What contains the command that runs, outermost first, such as sudo or bash -c."`
 	Decoded      string           `json:"decoded,omitempty" jsonschema_description:"The text that runs, if the command contains it in an encoded form."`
 	Target       string           `json:"target,omitempty" jsonschema_description:"The object of the effect, such as a path."`

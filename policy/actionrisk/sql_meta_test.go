@@ -130,7 +130,8 @@ func TestSQLEnvironment(t *testing.T) {
 	})
 }
 
-// TestSQLAppended checks that an appended comment or harmless statement never lowers the risk.
+// TestSQLAppended checks that a dangerous statement is stopped even if a comment or a harmless
+// statement follows it.
 func TestSQLAppended(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.SampledFrom(mustStopSQL).Draw(t, "statement")

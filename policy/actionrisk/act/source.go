@@ -132,7 +132,7 @@ func (it *Item) UnderAny(paths []string) bool {
 // ("production"), never the value.
 type Adjustment struct {
 	Field string `json:"field" jsonschema_description:"The member of the request that changed the severity."`
-	Class string `json:"valueClass" jsonschema_description:"Kind of its value, such as production or protected."`
+	Class string `json:"valueClass" jsonschema_description:"Kind of the member's value, such as production or protected."`
 	Delta int    `json:"delta" jsonschema_description:"Number of levels by which the severity rose; negative if it fell."`
 }
 

@@ -293,8 +293,9 @@ func IsZeroAddress(s string) bool {
 		s == "0x0" || s == "address(0)" || s == "zeroaddress" || s == "constants.addresszero" || s == "ethers.zeroaddress" || s == "11111111111111111111111111111111"
 }
 
-// IsAddress reports whether a text is an address: 0x and 40 hexadecimal digits, a name of a naming
-// service, or base58 with the length of a Solana or Bitcoin address.
+// IsAddress reports whether a text is an address: 0x and 40 hexadecimal digits, or such an address
+// shortened with "…", a name of a naming service, or base58 with the length of a Solana or
+// Bitcoin address.
 func IsAddress(s string) bool {
 	s = strings.Trim(s, `"'.,;()`)
 	if strings.HasPrefix(s, "0x") {

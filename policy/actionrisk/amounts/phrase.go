@@ -196,8 +196,8 @@ func (p *Phrase) inUnits(n *big.Rat, word string) bool {
 	return a != nil
 }
 
-// inAsset sets the amount if an asset is next to the number. After an option or verb that is used
-// only with money, the asset may be anywhere in the phrase.
+// inAsset sets the amount if an asset is next to the number. After an option for money, the asset
+// may be anywhere in the phrase. After a verb for money, it may be missing.
 func (p *Phrase) inAsset(n *big.Rat, as *asset, word, previous string) {
 	as = cmp.Or(as, AssetOf(word), AssetOf(previous))
 	if as == nil && moneyOptions.Has(previous) {

@@ -27,7 +27,7 @@ func (c *Set) readFunctions(read rules.TableReader) error {
 	byName := map[string]*TextFunction{}
 	for _, f := range t.Functions {
 		if scan.Functions[f.Does].Of == nil {
-			return fmt.Errorf("functions: package scan has no function %q", f.Does)
+			return fmt.Errorf("functions.json: package scan has no function %q", f.Does)
 		}
 		if f.Langs == nil {
 			f.Langs = []string{""}

@@ -120,12 +120,12 @@ func (c *Set) readNames(read rules.TableReader) error {
 	for list, rows := range table {
 		does, listed := lists[list]
 		if !listed {
-			return fmt.Errorf("names: unknown list %q", list)
+			return fmt.Errorf("names.json: unknown list %q", list)
 		}
 		byLast := map[string][]called{}
 		for _, row := range rows {
 			if !row.acts(does) {
-				return fmt.Errorf("names: %s: unknown effect %q", list, row.Does)
+				return fmt.Errorf("names.json: list %s: unknown or missing effect %q", list, row.Does)
 			}
 			for _, n := range row.Names {
 				cut := strings.LastIndexByte(n, '.')

@@ -73,7 +73,7 @@ func (c *Set) readPrograms(read rules.TableReader) error {
 	for i := range t.Programs {
 		names, err := c.Names(t.Programs[i].Exe)
 		if err != nil {
-			return fmt.Errorf("programs: %w", err)
+			return fmt.Errorf("programs.json: %w", err)
 		}
 		for _, n := range names {
 			entry(programs, n).add(&t.Programs[i])

@@ -37,7 +37,7 @@ type Shelf func(file string) ([]byte, error)
 func (s Shelf) Tables(version string) (map[string]json.RawMessage, error) {
 	file, err := s(version + ".json.gz")
 	if err != nil {
-		return nil, fmt.Errorf("rule set %s is not in the source tree", version)
+		return nil, fmt.Errorf("this program does not contain rule set %s", version)
 	}
 	var all map[string]json.RawMessage
 	unpacked, err := gzip.NewReader(bytes.NewReader(file))

@@ -21,7 +21,7 @@ const (
 // Token is a token of a program text in any of the scripting languages.
 type Token struct {
 	Kind     byte     // String, Command, Name, or the character itself
-	Text     string   // for a string, its value; each unknown part is one hole byte
+	Text     string   // for a string, its value; each unknown part is one byte, scan.Hole
 	From, To int      // offsets in the source; for a string, without its quotes
 	Exact    bool     // the source has Text unchanged at From
 	List     bool     // Text is the elements of a list, joined by blanks

@@ -120,8 +120,8 @@ func (p *playbookRun) module(name string, args, task *tree.Node) {
 	}
 }
 
-// properties adds the arguments of a module to the resource r. It replaces {{item}} by the loop
-// element it.
+// properties adds the arguments of a module to the resource r. It replaces {{item}} by the current
+// element of the loop, if there is a loop.
 func (p *playbookRun) properties(r *facts.Resource, n, it *tree.Node) {
 	switch {
 	case n == nil:
@@ -175,8 +175,8 @@ func assigned(r *facts.Resource, w act.Word) {
 	r.Add("free", free)
 }
 
-// filled replaces {{NAME}} in a text by the value of the variable, and {{item}} by the loop
-// element it. An unknown variable becomes an unknown part of the text.
+// filled replaces {{NAME}} in a text by the value of the variable, and {{item}} by the current
+// element of the loop. An unknown variable becomes an unknown part of the text.
 func (p *playbookRun) filled(text string, it *tree.Node) string {
 	for n := 0; n < 16; n++ {
 		from := strings.Index(text, "{{")

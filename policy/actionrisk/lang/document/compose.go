@@ -69,7 +69,7 @@ func (w *manifestWalk) service(s *tree.Node) {
 	}
 }
 
-// tagIf adds a tag if the test asks is true for an element of the list with this name.
+// tagIf adds a tag if an element of the named list passes the given test.
 func (w *manifestWalk) tagIf(of *tree.Node, list, tag string, asks func(*tree.Node) bool) {
 	if slices.ContainsFunc(of.Get(list).KidsOrNone(), asks) {
 		w.tag(tag)
@@ -77,8 +77,7 @@ func (w *manifestWalk) tagIf(of *tree.Node, list, tag string, asks func(*tree.No
 }
 
 // buildFile judges the RUN steps of a Dockerfile. They run in a container that the build creates
-// and drops, so deleting files in it is harmless; programs that they run, download or send data
-// with count.
+// and drops, so deleting files in it is harmless. What they run, download or send counts.
 func buildFile(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	inner := sh.Behalf(src, "build")
 	inner.Remote, inner.Scratch, inner.Cwd, inner.Vars = true, true, "", nil
@@ -96,8 +95,8 @@ func buildFile(sh *interp.Process, src *act.Source, v *act.Invocation) {
 	}
 }
 
-// buildStep returns the command of the RUN step at the start of lines, and the lines after the
-// step. The command is empty if lines start with another step.
+// buildStep returns the command of the first line, if that begins a RUN step, and the lines after
+// the step. The command is empty for other steps.
 func buildStep(lines []string) (string, []string) {
 	line, lines := strings.TrimSpace(lines[0]), lines[1:]
 	for strings.HasSuffix(line, "\\") && len(lines) > 0 {

@@ -16,7 +16,7 @@ import (
 // The readers of this package turn such a text into resources that the rule tables match, or into
 // the commands that would have the same effect.
 
-// Read judges a text in one of the languages of readers. v is the call that is given the text. The
+// Read judges a text in one of the languages of readers. v is the call that gets the text. The
 // result is always the empty flow.
 func Read(outer *interp.Process, src *act.Source, lang string, v *act.Invocation) act.Flow {
 	if sh := outer.Reading(src); sh.Describes(src) && readers[lang] != nil {

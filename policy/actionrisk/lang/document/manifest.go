@@ -12,9 +12,9 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
-// kindManifest is the kind of the items for Kubernetes objects, and for changes to them, that a
-// command is given as text. The name of an item is the kind of its object in lower case, or
-// "patch" if the text has no kind. The tags name the risky settings that its members contain.
+// kindManifest is the kind of the items for Kubernetes objects, and for changes to them, in a text
+// that a command gets. The name of an item is the kind of its object in lower case, or "patch" if
+// the text has no kind. The tags name the risky settings that its members contain.
 const kindManifest = "manifest"
 
 // manifestWalk collects the tags and the container commands of one object.
@@ -92,8 +92,8 @@ var hostSockets = []string{"docker.sock", "containerd.sock", "crio.sock", "podma
 // strongCapabilities lists Linux capabilities with which a process can escape from its container.
 var strongCapabilities = scan.SetOf("ALL SYS_ADMIN SYS_PTRACE SYS_MODULE SYS_RAWIO DAC_READ_SEARCH BPF SYS_BOOT MAC_ADMIN CAP_SYS_ADMIN CAP_SYS_PTRACE CAP_SYS_MODULE CAP_SYS_RAWIO CAP_DAC_READ_SEARCH CAP_BPF")
 
-// valueTags maps the name of a member to the tag that the object gets if when returns true for the
-// value of the member.
+// valueTags maps the name of a member to a tag. The object gets the tag if the test "when" returns
+// true for the value of the member.
 var valueTags = map[string]struct {
 	tag  string
 	when func(*tree.Node) bool

@@ -32,7 +32,7 @@ func runM4(sh *interp.Process) {
 }
 
 // sendsSecret reports a program text that names a credential and a function for network access. It
-// serves languages that have no scanner.
+// is for languages that have no scanner.
 func sendsSecret(sh *interp.Process) {
 	text := sh.Src.Text
 	if namesSecret(text) && scan.HasAny(text, "url-retrieve", "open-network-stream", "make-network-process", "request(", "http", "HTTP", "Http", "socket", "Socket", "download(", "fetch", "curl", "gen_tcp", "httpc") {

@@ -30,7 +30,7 @@ func Read(outer *interp.Process, src *act.Source, lang string, _ *act.Invocation
 	return act.Flow{}
 }
 
-// readers maps the name of a language to the function that judges the source text of the process.
+// readers maps the name of a language to the function that judges the text in sh.Src.
 var readers = map[string]func(*interp.Process){
 	"vim": runBang, "bang": runBang, "applescript": runScriptEditor, "elisp": runOther, "other": runOther, "sed": runSed,
 	"m4": runM4, "nft": runNft, "make": func(sh *interp.Process) { runMake(sh, false) }, "just": func(sh *interp.Process) { runMake(sh, true) }, "cmake": runCMake, "settings": runSettings, "lines": runLines,

@@ -19,7 +19,7 @@ import (
 // openLine is a line that encloses the current line of the walk: a key with a smaller indent, or a
 // section.
 type openLine struct {
-	indent  int    // of the line, in bytes; -1 for the head of a section
+	indent  int    // indent of the line, in bytes; -1 for the head of a section
 	key     string // key of the line, or name of the section
 	section bool   // the keys below it are names of commands
 	command bool   // the text below it is a command
@@ -145,7 +145,7 @@ func keyed(text string) (key, value string, ok bool) {
 	return strings.Trim(strings.TrimSpace(text[:i]), `"'`), strings.TrimSpace(text[i+1:]), true
 }
 
-// carriedValue judges a value as a command: a quoted string, bare text, or a list of words.
+// carriedValue judges a value that is a command: a quoted string, bare text, or a list of words.
 func carriedValue(sh *interp.Process, from, to int, value string) {
 	value = strings.TrimRight(strings.TrimSpace(value), ",")
 	if list, ok := strings.CutPrefix(value, "["); ok {

@@ -46,8 +46,8 @@ func runOther(sh *interp.Process) {
 var listNames = scan.SetOf("c args list Array List Seq")
 
 // runString judges the string between the quotes at i and end. It returns the index of the last
-// quote that it has read, which may end a later string. starts means that the text starts
-// programs, feeds that one of them is a shell.
+// quote that it has read, which may end a later string. starts is true if the text starts
+// programs, feeds if one of them is a shell that gets the output of another program.
 func runString(sh *interp.Process, i, end int, starts, feeds bool) int {
 	e, text := sh.Env, sh.Src.Text
 	value, name := text[i+1:end], tokens.CalledBefore(text[:i])
@@ -169,7 +169,8 @@ func runTcl(sh *interp.Process) {
 	})
 }
 
-// tclText judges a text that Tcl starts as a command or sends to the program client.
+// tclText judges a text that Tcl starts as a command, or sends to a program. client is the name of
+// that program.
 func tclText(sh *interp.Process, client, verb, text string, from, to int) {
 	if sh.Env.ReadsStatements(client) && stores.LooksSQL(text) && sh.Src.Depth < scan.MaxDepth {
 		inner := *sh.Src

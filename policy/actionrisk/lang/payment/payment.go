@@ -165,8 +165,8 @@ func underLater(v *act.Invocation, paths []string) bool {
 	return false
 }
 
-// liveNetwork reports whether the option is given and its value is not a local network. It also
-// finds the option after the operands that a tool passes on.
+// liveNetwork reports whether the option is given and its value is not a local network. It
+// searches all words, including those that the tool passes on to another program.
 func liveNetwork(e *interp.Env, v *act.Invocation, name string) bool {
 	for i, w := range v.Argv {
 		value, ok := "", w.Text == name
@@ -238,7 +238,7 @@ func forReal(v *act.Invocation) bool {
 	return !scan.HasAny(text, "dry", "sandbox", "staging") && scan.HasAny(text, "--live", "--prod", "production", "mainnet", "--execute", "--for-real", "--no-dry", "--commit", "--confirm", "--yes")
 }
 
-// rules adds the rule ids for the effect of a row of the client table.
+// rules adds the rule ids for the effect of a row of clients.json.
 func rules(l *facts.Client, v *act.Invocation, ids *amounts.RuleList) {
 	asset, value := cmp.Or(at(v, l.Asset), l.Asset), at(v, l.Amount)
 	switch l.Rule {
@@ -254,7 +254,7 @@ func rules(l *facts.Client, v *act.Invocation, ids *amounts.RuleList) {
 	}
 }
 
-// allowance returns the amount that a call approves, by a row of the client table.
+// allowance returns the amount that a call approves, by a row of clients.json.
 func allowance(l *facts.Client, v *act.Invocation, value, asset string) amounts.Amount {
 	if strings.HasPrefix(l.Amount, "#") {
 		if i := int(l.Amount[1] - '0'); i < len(v.Operands) {
@@ -276,8 +276,8 @@ func plainNumber(value string) string {
 	return value
 }
 
-// at returns the text of operand n for the place "#n", or the value of an option for its name. It
-// returns "" if the call has none.
+// at returns the text of operand n if place is "#n", or the value of the option that place names.
+// It returns "" if the call has none.
 func at(v *act.Invocation, place string) string {
 	switch {
 	case place == "":

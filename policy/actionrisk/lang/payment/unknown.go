@@ -13,9 +13,9 @@ import (
 // New payment programs appear faster than the tables can list them. For an unknown program the
 // arguments decide: words that pay, an amount and a recipient.
 
-// unknownMove returns the rule id for a program that no table lists and whose first words are a
-// verb for paying or moving money. The rule is act.Transfers if the call also has a wallet address
-// and an amount, act.MayPay for weaker signs, and "" otherwise.
+// unknownMove returns the rule id for a program that no table lists and that has a verb for paying
+// or moving money among its first three operands. The rule is act.Transfers if the call also has a
+// wallet address and an amount, act.MayPay for weaker signs, and "" otherwise.
 func unknownMove(e *interp.Env, v *act.Invocation) string {
 	if len(v.Operands) == 0 || !e.Stranger(v.Exe) || e.In("speakers", v.Exe) {
 		return ""

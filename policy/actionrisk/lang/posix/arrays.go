@@ -80,7 +80,7 @@ func array(sh *interp.Process, a *syntax.Assign) {
 	setAll(sh, a.Name.Value, list)
 }
 
-// refers records that "declare -n a=b" makes a another name of b.
+// refers records that after "declare -n a=b" the names a and b mean the same variable.
 func refers(sh *interp.Process, args []*syntax.Assign) {
 	naming := false
 	for _, a := range args {
@@ -102,7 +102,7 @@ func shortOption(t string, letter rune) bool {
 
 // branches judges alternative branches, each with the variables from before the first one.
 // Afterwards a variable has the value from one branch, and the values from the others are stored
-// as further possible values. all means that one of the branches always runs.
+// as further possible values. The parameter all means that one of the branches always runs.
 func branches(sh *interp.Process, ways []func() act.Flow, all bool) act.Flow {
 	before := sh.Vars
 	ends := make([]map[string][]act.Word, 0, len(ways)+1)
@@ -136,7 +136,7 @@ func branches(sh *interp.Process, ways []func() act.Flow, all bool) act.Flow {
 	return out
 }
 
-// also records one more possible value of a variable, up to four.
+// also stores a further possible value of a variable. Up to four are stored.
 func also(sh *interp.Process, name string, w act.Word) {
 	old := sh.Others[name]
 	if len(old) >= 4 || slices.ContainsFunc(old, func(o act.Word) bool { return o.Text == w.Text }) {

@@ -14,7 +14,8 @@ import (
 
 // Call judges one simple command and returns its output. It identifies the program and its
 // arguments, and passes the call to another front-end if one accepts it. Otherwise it judges the
-// commands that the program carries, and matches the call against the rule tables.
+// commands that the program runs (as sudo, xargs or find do), and matches the call against the
+// rule tables.
 func Call(sh *interp.Process, v *act.Invocation) act.Flow {
 	e := sh.Env
 	if e.Invocations++; e.Invocations > scan.MaxInvocations || !e.Budget.Spend(16+2*len(v.Argv)) || sh.Src.Depth > scan.MaxDepth {
@@ -56,9 +57,9 @@ func Call(sh *interp.Process, v *act.Invocation) act.Flow {
 	return computed(v, output(e, sh, v))
 }
 
-// runs judges the effects of the program itself, and the commands that it carries: by its row in
-// the table, as a program of a package, or as a file that the command itself wrote. It returns the
-// output, and reports whether it found a carried command and whether a rule matched.
+// runs judges the effects of the program itself, and the commands that it runs: by its row in the
+// table, as a program of a package, or as a file that the command itself wrote. It returns the
+// output, and reports whether the program runs a command (carried) and whether a rule matched.
 func runs(sh *interp.Process, v *act.Invocation) (out act.Flow, carried, matched bool) {
 	out, carried = carries(sh, v)
 	matched = effective(sh, v)
@@ -172,7 +173,7 @@ func module(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	return argv(sh, append([]act.Word{name}, v.Argv[i+1:]...), &facts.Wrapper{}, v), true
 }
 
-// carries judges the commands that the program carries according to its wrapper rows.
+// carries judges the commands that the program runs according to facts.Program.Carries.
 func carries(sh *interp.Process, v *act.Invocation) (out act.Flow, carried bool) {
 	e := sh.Env
 	runsUnpacked(e, v)
@@ -202,7 +203,7 @@ func effective(sh *interp.Process, v *act.Invocation) bool {
 	return matched
 }
 
-// carriedOutput returns the output of a program that ran a carried command with the output out.
+// carriedOutput returns the output of a program, after a command that it ran had the output out.
 func carriedOutput(sh *interp.Process, v *act.Invocation, out act.Flow) act.Flow {
 	e := sh.Env
 	if changesItself(e, v) {
@@ -435,7 +436,7 @@ func standsFor(sh *interp.Process, v *act.Invocation) (string, bool) {
 }
 
 // namedRunner reports whether the program is a variable that, by its name, contains a shell, and
-// it is given a text: $USER_EXEC_CMD -c 'npm test'. Then the text decides.
+// the only arguments are -c and a text: $USER_EXEC_CMD -c 'npm test'. Then the text decides.
 func namedRunner(sh *interp.Process, v *act.Invocation) bool {
 	return len(v.Argv) == 3 && v.Argv[1].Text == "-c" && unset(v.Argv[0]) &&
 		slices.ContainsFunc(sh.Env.Groups.Get("shell-variables"), func(pattern string) bool { return act.MatchWord(pattern, v.Argv[0].Var) })
@@ -448,7 +449,7 @@ func unset(w act.Word) bool {
 }
 
 // asksOnly reports whether a program whose name is partly unknown is only asked about itself, for
-// example for its version, and its name comes from a variable that the user set.
+// example for its version, and its name comes from a variable, not from the output of a command.
 func asksOnly(sh *interp.Process, v *act.Invocation) bool {
 	w := v.Argv[0]
 	return len(v.Argv) == 2 && sh.Env.In("asks", v.Argv[1].Text) && act.SyntaxName(w.Var) && w.Taint == 0 &&
@@ -540,8 +541,9 @@ func argv(sh *interp.Process, words []act.Word, w *facts.Wrapper, v *act.Invocat
 	return out
 }
 
-// linesOfInput calls run for each line that xargs reads, except for the last one, if xargs makes
-// one call for each line. It returns the call for the last line, or for the whole input.
+// linesOfInput returns the call of xargs with the whole input. If xargs runs its command once for
+// each line, linesOfInput calls the function run with every line except the last one, and returns
+// the call with the last line.
 func linesOfInput(sh *interp.Process, v *act.Invocation, run func(*act.Invocation)) *act.Invocation {
 	one := *v
 	if file, ok := v.Value("-a", "--arg-file"); ok && v.Exe != "parallel" {

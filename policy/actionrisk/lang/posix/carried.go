@@ -33,8 +33,8 @@ func parallel(sh *interp.Process, rest []act.Word, v *act.Invocation) (out act.F
 }
 
 // parallelText returns the text that parallel builds from its command and a value. If the command
-// is a shell with a text, it is also judged with its words unchanged, because joining them loses
-// the quotes.
+// is a shell with a text, parallelText also judges it with its words unchanged, because joining
+// them loses the quotes.
 func parallelText(sh *interp.Process, command []act.Word, value act.Word, v *act.Invocation) act.Word {
 	if sh.Env.In("shells", scan.Base(command[0].Text)) {
 		words := slices.Clone(command)
@@ -71,7 +71,7 @@ func inputWords(v *act.Invocation, parts []string) []act.Word {
 }
 
 // appendInput adds the operands that xargs reads to its command: the known words of the input, or
-// one unknown word. With -I it replaces the mark.
+// one unknown word. With -I the input replaces the mark, such as {}.
 func appendInput(argv []act.Word, v *act.Invocation) []act.Word {
 	more := inputWords(v, strings.Fields(v.Stdin.Word.Text))
 	mark, ok := inputMark(v)
@@ -90,8 +90,8 @@ func appendInput(argv []act.Word, v *act.Invocation) []act.Word {
 	return argv
 }
 
-// inputMark returns the mark that xargs replaces by its input, and reports whether it replaces
-// one.
+// inputMark returns the text, such as {}, that xargs replaces by its input, and reports whether an
+// option asks for this.
 func inputMark(v *act.Invocation) (string, bool) {
 	mark, ok := v.Value("-I", "-i", "--replace", "-J")
 	return cmp.Or(mark.Text, "{}"), ok || v.Has("--replace") || v.Has("-i")
@@ -161,12 +161,12 @@ func foundBy(v *act.Invocation) act.Word {
 	return root
 }
 
-// A program that is not in the tables may carry a command, as sudo and xargs do: a private
+// A program that is not in the tables may run another command, as sudo and xargs do: a private
 // wrapper, a task runner, a process supervisor. So the words after such a program that form a
 // command, and the texts in options that name a command, are judged as if they ran. A harmless
 // command stays harmless. Programs that only print their words are excluded (group "speakers").
 
-// suspect judges the command that a program without a wrapper row probably carries.
+// suspect judges the command that a program probably runs, although no table says so.
 func suspect(sh *interp.Process, v *act.Invocation) {
 	if len(v.Argv) < 2 || sh.Env.In("speakers", v.Exe) || v.Dry || sh.Suspects >= scan.MaxSuspects || !sh.Env.Budget.Spend(len(v.Argv)/2) {
 		return
@@ -179,7 +179,7 @@ func suspect(sh *interp.Process, v *act.Invocation) {
 	suspectOptions(&inner, v)
 }
 
-// carriedFrom returns the index of the word at which a carried command begins, or 0.
+// carriedFrom returns the index of the word at which such a command probably begins, or 0.
 func carriedFrom(e *interp.Env, v *act.Invocation) int {
 	if e.In("prose-words", strings.TrimSuffix(v.Word(1).Text, ":")) {
 		return 0
@@ -231,8 +231,8 @@ func handsOver(e *interp.Env, name, word string, stranger bool) bool {
 	return commandOption(name) || e.In("run-words", word) || stranger && (word == "-c" || word == "-e" || word == "-x")
 }
 
-// suspectText judges the value of such an option: a command line, or a program that gets the words
-// after "--": --exec /bin/rm -- -rf x.
+// suspectText judges the value of an option that the program probably runs: a command line, or a
+// program that gets the words after "--": --exec /bin/rm -- -rf x.
 func suspectText(sh *interp.Process, v *act.Invocation, name string, w act.Word) {
 	if behind := afterDashes(v); len(behind) > 0 && sh.Env.Acts(w.Text) && w.Known() {
 		argv(sh, append([]act.Word{w}, behind...), &facts.Wrapper{}, v)

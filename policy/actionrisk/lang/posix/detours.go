@@ -12,13 +12,13 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// This file judges commands that run without being written as a command: a program in a file that
-// an interpreter runs, an editor that changes a file without a person, packages in a list of
+// This file judges commands that run without being written as a command: a program whose file an
+// interpreter runs, an editor that changes a file without a person, packages in a list of
 // requirements.
 
-// otherReading judges the words of a wrapper in a second way, because an option may or may not
-// take the next word, contrary to the tables. A word that names a known program shows where the
-// command begins.
+// otherReading judges the words after a wrapper a second time, for the case that an option takes
+// the next word although the tables say that it does not, or the reverse. A word that names a
+// known program shows where the command begins.
 func otherReading(sh *interp.Process, inner *interp.Process, rest []act.Word, w *facts.Wrapper, v *act.Invocation) {
 	e := sh.Env
 	if len(rest) > 1 && !e.Acts(rest[0].Text) && e.Acts(rest[1].Text) && rest[1].Text[0] != '-' {
@@ -71,8 +71,8 @@ func packedProgram(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 	return argv(sh, words, &facts.Wrapper{}, v), true
 }
 
-// programOfFile returns the name of the program in such a file, without the version. A script may
-// be known by its full name: rmlint.sh.
+// programOfFile returns the name of the program in a file that an interpreter runs, without the
+// version. A script may be known by its full name: rmlint.sh.
 func programOfFile(c *facts.Set, file string) (string, bool) {
 	name := scan.Base(file)
 	if slices.Contains(c.Groups.Get("packed-scripts"), name) {

@@ -39,7 +39,7 @@ func fromStore(e *interp.Env, v *act.Invocation) bool {
 	return false
 }
 
-// takeEffect judges one effect on the words, on all of them together or on each one.
+// takeEffect judges one effect, with all words together or with each word alone.
 func takeEffect(sh *interp.Process, as []string, words []act.Word, v *act.Invocation) {
 	switch as[0] {
 	case "@bind": // deleting in the new place deletes in the old one
@@ -102,8 +102,8 @@ func seenAlso(sh *interp.Process, words []act.Word, folder string) {
 	}
 }
 
-// mixes records that the files in words contain secrets or dumps from the files that the program
-// reads. The program may name these after "<=", "=" or "@".
+// mixes records that output files contain secrets or dumps, if the program reads files that do. In
+// a word, a "=" or "@" may precede the name of such an input file. words names the output files.
 func mixes(sh *interp.Process, v *act.Invocation, words []act.Word) {
 	var t act.Taint
 	for _, w := range v.Argv[1:] {

@@ -86,7 +86,7 @@ func tellsText(sh *interp.Process, v *act.Invocation) (act.Flow, bool) {
 		return listing(v), true
 	case "pwd":
 		return printsText(v, cmp.Or(sh.Cwd, ".")), true
-	case "pgrep": // the pattern matches all processes; a signal to -1 reaches them
+	case "pgrep": // a pattern for all processes; kill -1 reaches the same ones
 		return printsText(v, "-1"), strings.Trim(v.Operand(0), ".*") == ""
 	case "mktemp":
 		return printsText(v, "/tmp/tmp.file"), true

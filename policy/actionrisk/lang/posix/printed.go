@@ -43,7 +43,7 @@ func editsInPlace(sh *interp.Process, v *act.Invocation) {
 	}
 }
 
-// noted records in f.Edit the text that a filter writes into a text that is not known.
+// noted adds to f.Edit the text that a filter inserts into an unknown text.
 func noted(e *interp.Env, v *act.Invocation, f act.Flow) act.Flow {
 	if f.Known {
 		return f
@@ -238,7 +238,7 @@ func addresses(v *act.Invocation) int {
 // suffixOf maps a compression program to the extension that it adds to the name of the file.
 var suffixOf = map[string]string{"gzip": ".gz", "pigz": ".gz", "bzip2": ".bz2", "pbzip2": ".bz2", "xz": ".xz", "lzma": ".lzma", "lzop": ".lzo", "brotli": ".br", "compress": ".Z"}
 
-// unpackers lists programs that remove this extension.
+// unpackers lists programs that decompress a file and remove the extension from its name.
 var unpackers = scan.SetOf("gunzip bunzip2 unxz unzstd")
 
 // transforms records that the file which a program creates from other files has their taints.
@@ -480,16 +480,16 @@ func fetched(sh *interp.Process, v *act.Invocation, file act.Word) {
 	sh.Env.Remember(sh, file, act.Flow{Taint: act.FromNetwork, Via: v.Exe}, false)
 }
 
-// rawConnection reports whether the input of the program is untrusted even if it comes from this
-// machine.
+// rawConnection reports whether the program prints what the other end of a connection sends. This
+// is untrusted even if the other end is on this machine.
 func rawConnection(exe string) bool { return exe == "nc" || exe == "ncat" || exe == "netcat" }
 
-// Some programs print lines in a form that the command sets: git for-each-ref --format, find
-// -printf, stat -c, a string of jq. If the form is a command, they print a program text. The
+// Some programs print lines in a format that the command sets: git for-each-ref --format, find
+// -printf, stat -c, a string of jq. If the format is a command, they print a program text. The
 // values that the program inserts are unknown parts.
 
 // spoken adds to the output of a program that downloads nothing: the taint FromStore if others
-// wrote the data, and the text of a form in the command.
+// wrote the data, and the text that the program prints by a format.
 func spoken(e *interp.Env, v *act.Invocation, f *act.Flow) {
 	w, ok := formed(e, v)
 	if f.Taint&act.FromNetwork != 0 {
@@ -503,8 +503,8 @@ func spoken(e *interp.Env, v *act.Invocation, f *act.Flow) {
 	}
 }
 
-// formed returns the text that a call prints by such a form, and false if there is no form that is
-// a command.
+// formed returns the text that a call prints by a format, and false if it has no format that is a
+// command.
 func formed(e *interp.Env, v *act.Invocation) (act.Word, bool) {
 	if len(v.Argv) < 2 || e.In("speakers", v.Exe) || !e.Budget.Spend(len(v.Argv)) {
 		return act.Word{}, false
@@ -522,8 +522,8 @@ func formed(e *interp.Env, v *act.Invocation) (act.Word, bool) {
 	return act.Word{}, false
 }
 
-// formOf returns the form in a word, without the option before it and without a prefix for its
-// kind. For jq and SQL the form is the string in the program text.
+// formOf returns the format in a word, without the option before it and without a prefix such as
+// "jsonpath=". For jq and SQL the format is the string in the program text.
 func formOf(e *interp.Env, v *act.Invocation, t string) string {
 	if t[0] == '-' {
 		_, t, _ = strings.Cut(t, "=")
@@ -545,7 +545,7 @@ func formOf(e *interp.Env, v *act.Invocation, t string) string {
 	return t
 }
 
-// filledForm replaces every place that a program fills by an unknown part: {{.Name}}, %(refname),
+// filledForm replaces every placeholder of a format by an unknown part: {{.Name}}, %(refname),
 // ${Package}, \(.path), {node}, %h. It removes the parts that only control a template.
 func filledForm(t string) string {
 	for _, m := range [...]struct{ open, shut string }{{"{{", "}}"}, {"%(", ")"}, {"%{", "}"}, {"${", "}"}, {`\(`, ")"}, {"{", "}"}} {
@@ -578,8 +578,8 @@ func filledForm(t string) string {
 	return b.String()
 }
 
-// filledPlace returns the text for one place of a form: nothing for a control part, a line feed
-// for "\n", and otherwise an unknown part.
+// filledPlace returns the text for one placeholder: nothing for a control part, a line feed for
+// "\n", and otherwise an unknown part.
 func filledPlace(inside string) string {
 	switch word, _, _ := strings.Cut(inside, " "); {
 	case word == "range" || word == "end" || word == "if" || word == "else" || word == "with":

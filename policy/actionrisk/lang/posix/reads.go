@@ -102,8 +102,8 @@ func buildsStatements(text string) bool {
 	return scan.HasAny(strings.ToLower(text), "drop", "truncate", "delete", "alter ", "grant ", "update ", "flush", "remove", "chr(", "char(", "charcode", "reverse", "decode", "pack(", "rot13", "[::-1]", "atob", "b64", "unhex", "fromhex")
 }
 
-// decodesText reports whether the program decodes text that is encoded in letters. Dumps are often
-// compressed or encrypted, but not encoded in letters.
+// decodesText reports whether the program decodes text such as base64. Dumps are often compressed
+// or encrypted, but not encoded as text.
 func decodesText(program string) bool {
 	switch program {
 	case "base64", "gbase64", "base32", "basenc", "xxd", "uudecode", "rev", "tr", "ascii85", "base58":

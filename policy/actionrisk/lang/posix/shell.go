@@ -134,8 +134,8 @@ func stmt(sh *interp.Process, s *syntax.Stmt, in act.Flow) act.Flow {
 	return out
 }
 
-// opens handles exec without a command, which keeps its redirections open. It reports whether the
-// statement is one.
+// opens handles exec without a command, which keeps its redirections open. It returns false for
+// other statements.
 func opens(sh *interp.Process, s *syntax.Stmt, made []act.Redir) bool {
 	c, ok := s.Cmd.(*syntax.CallExpr)
 	if !ok || len(c.Args) != 1 || c.Args[0].Lit() != "exec" || len(s.Redirs) == 0 {
@@ -167,7 +167,7 @@ func keepsOpen(sh *interp.Process, r *syntax.Redirect, f act.Redir) {
 	case r.Op == syntax.DplOut && strings.HasPrefix(r.Word.Lit(), "-"):
 		delete(sh.Fds, name)
 		return
-	case f.Op == "": // a copy of a descriptor that this statement has opened
+	case f.Op == "": // a copy of a descriptor that is already open
 		if f = sh.Fds[strings.TrimSuffix(r.Word.Lit(), "-")]; f.Op == "" {
 			return
 		}
@@ -277,9 +277,9 @@ func command(sh *interp.Process, c syntax.Command, in act.Flow, files []act.Redi
 	return act.Flow{Known: true}
 }
 
-// Further judges a text as a shell's, too, after it was judged as another language, because a
-// shell that is given the text runs the commands after the first one. It skips a single plain
-// command, since a shell does not find a program with that name.
+// Further judges a text as a shell script after another language has been recognized, because a
+// shell that gets the text runs its other commands. If the text is a single plain command, Further
+// skips it: no program has that name.
 func Further(e *interp.Env, src *act.Source) {
 	if src.Depth == 0 && len(src.Text) <= scan.MaxText && scan.Nesting(src.Text) <= scan.MaxNesting {
 		p := parse(e, src.Text)
@@ -410,7 +410,7 @@ func binary(sh *interp.Process, c *syntax.BinaryCmd, in act.Flow) act.Flow {
 
 // apart keeps the current values of variables as possible ones, if the statement only assigns
 // variables. In a pipe, in the background or after a condition the assignment may happen in
-// another process, or not at all.
+// another process, or not at all, so the old values may remain.
 func apart(sh *interp.Process, s *syntax.Stmt) {
 	if call, ok := s.Cmd.(*syntax.CallExpr); ok && len(call.Args) == 0 {
 		maybe(sh, call.Assigns)
@@ -445,7 +445,7 @@ func assign(sh *interp.Process, a *syntax.Assign) {
 	}
 }
 
-// sinks records that the statements read whatever is written to a file with this name.
+// sinks records that the statements read the text that is written to a file with this name.
 func sinks(sh *interp.Process, name string, list []*syntax.Stmt) {
 	if len(sh.Env.Sinks) < scan.MaxFiles {
 		reader := sh.Fork()

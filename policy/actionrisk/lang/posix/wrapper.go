@@ -12,8 +12,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/scan"
 )
 
-// unwrap judges the commands that a wrapper carries, and reports whether there are any. w is its
-// row in the table.
+// unwrap judges the commands that a wrapper runs, and reports whether there are any. w is a row of
+// the table for this program.
 func unwrap(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (act.Flow, bool) {
 	if v.Dry && !w.Dry {
 		return act.Flow{}, false
@@ -44,9 +44,9 @@ func unwrap(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (act.Flow, 
 	return act.Flow{}, also
 }
 
-// manyTexts judges carried commands that run several times or in a special way: after words such
-// as -exec, for each operand, for each part of the input, in an editor. is reports whether the row
-// describes one of these.
+// manyTexts judges commands that a wrapper runs several times or in a special way: after words
+// such as -exec, for each operand, for each part of the input, in an editor. is reports whether
+// the row describes one of these.
 func manyTexts(sh, inner *interp.Process, rest []act.Word, w *facts.Wrapper, v *act.Invocation) (out act.Flow, ok, is bool) {
 	switch {
 	case len(w.After) > 0:
@@ -103,13 +103,13 @@ func pieces(sh, inner *interp.Process, rest []act.Word, w *facts.Wrapper, v *act
 			return fromInput(inner, w, v)
 		}
 	} else if len(rest) > 1 && sh.Env.In("shells", scan.Base(rest[0].Text)) {
-		argv(inner, rest, w, v) // probably meant; joining the words loses the quotes
+		argv(inner, rest, w, v) // also judge the words as they are, which is probably meant: joining them loses the quotes
 	}
 	return inner.Interpret(w.Lang, act.JoinWords(rest, sh.Src), v, v.Exe, nil), true
 }
 
-// alsoRuns judges the texts and files that a program reads before the command that it carries: its
-// start file, the text of an option, files among its operands.
+// alsoRuns judges the texts and files that a wrapper reads before it runs its command: its start
+// file, the text of an option, files among its operands.
 func alsoRuns(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (done bool) {
 	for _, starts := range sh.Env.Front.Starts {
 		starts(sh, w, v)

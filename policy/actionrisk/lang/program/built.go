@@ -96,7 +96,8 @@ func (r *inlineRun) knownName(toks []tokens.Token, i int) (string, int, bool) {
 	return "~", next, true
 }
 
-// asksHome reports whether the call or index name, with the argument of, returns the home folder.
+// asksHome reports whether a call or an index returns the home folder: the function or object must
+// return environment variables, and the argument must be HOME or a similar name.
 func asksHome(name string, of tokens.Token) bool {
 	if of.Kind != tokens.String || of.Text != "HOME" && of.Text != "USERPROFILE" && of.Text != "user.home" {
 		return false

@@ -243,8 +243,8 @@ func (r *inlineRun) deletes(kind facts.Doing, args, list []tokens.Token) {
 	r.emit(op, list[0])
 }
 
-// changesMode judges a change of the mode of the file that the last or the first string names,
-// since the order of the arguments differs between languages.
+// changesMode judges a change of mode for two files, those that the last and the first string
+// name, since the order of the arguments differs between languages.
 func (r *inlineRun) changesMode(mode string, list []tokens.Token) {
 	if mode == "" {
 		return
@@ -494,8 +494,8 @@ func (r *inlineRun) built(name tokens.Token, args []tokens.Token, method string)
 	}
 }
 
-// named judges a method of an object-relational mapper, whose name is computed, as if the text
-// contained the plain call.
+// named judges a method with a computed name as if the text contained the plain call, in case it
+// is a method of an object-relational mapper.
 func (r *inlineRun) named(receiver, method string) {
 	if method = strings.TrimPrefix(method, ":"); method == "" || strings.IndexByte(method, scan.Hole) >= 0 {
 		return

@@ -194,8 +194,8 @@ func (r *inlineRun) runsSQL(name tokens.Token, args []tokens.Token) bool {
 	return false
 }
 
-// library returns a client for an embedded database that the program text uses, or nil. Its files
-// are local files of the user.
+// library returns a client for an embedded database that the program text uses, or nil. The files
+// of such a database are local files of the user.
 func (r *inlineRun) library() *act.Invocation {
 	for _, name := range [...]string{"duckdb", "sqlite3"} {
 		if strings.Contains(r.src.Text, name) {

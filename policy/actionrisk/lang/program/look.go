@@ -559,7 +559,7 @@ func (r *inlineRun) applied(i int) bool {
 	return true
 }
 
-// rename records that the program text uses the name to for the function from.
+// rename records the new name that the program text uses for a function.
 func (r *inlineRun) rename(to, from string) {
 	if r.names == nil {
 		r.names = map[string]string{}

@@ -187,7 +187,8 @@ func (r *inlineRun) namesService(tok tokens.Token) bool {
 	return t.Sdk.Get(first) || packaged && slices.ContainsFunc(facts.ToolWords(first), func(w string) bool { return t.Sdk.Get(w) })
 }
 
-// buildsService reports whether the name of such a library is built from several strings.
+// buildsService reports whether the name of a payment service's library is built from several
+// strings.
 func (r *inlineRun) buildsService() bool {
 	joined := strings.NewReplacer(`'+'`, "", `"+"`, "", `' + '`, "", `" + "`, "").Replace(r.src.Text)
 	return len(joined) < len(r.src.Text) && slices.ContainsFunc(r.sh.Env.Clients.Services.SDKs, func(s string) bool {

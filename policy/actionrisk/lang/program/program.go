@@ -256,7 +256,7 @@ func (r *inlineRun) whole() {
 	}
 	for i, t := range r.toks {
 		if r.handsEvaluator(i) && r.mentions("fetch", "https.get", "http.get", "axios", "urlopen") {
-			r.sh.Env.See(act.ProgramRuns, r.src, t.From, t.To, "") // the call that receives it downloads
+			r.sh.Env.See(act.ProgramRuns, r.src, t.From, t.To, "") // the function that gets eval as an argument downloads the text
 		}
 	}
 	if r.joinsSocket() || r.runsReceived() {

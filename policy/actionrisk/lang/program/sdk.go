@@ -82,8 +82,8 @@ func (r *inlineRun) standsFor(s *facts.Name, at tokens.Token, name string, args 
 	r.run(words)
 }
 
-// member returns the string that the argument name is set to, or an unknown string if there is
-// none. If the name is set several times, the last one counts.
+// member returns the string value of a named argument, or an unknown string if there is none. If
+// the argument is given several times, the last one counts.
 func member(args []tokens.Token, name string, w tokens.Token) tokens.Token {
 	w.Text = string(scan.Hole)
 	for i, t := range args {

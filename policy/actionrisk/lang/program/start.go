@@ -175,5 +175,5 @@ func alternatives(args []tokens.Token) (one, other []tokens.Token, ok bool) {
 	return nil, nil, false
 }
 
-// isWord reports whether the token is the name word.
+// isWord reports whether the token is a name that equals the word.
 func isWord(t tokens.Token, word string) bool { return t.Kind == tokens.Name && t.Text == word }

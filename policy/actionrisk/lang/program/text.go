@@ -11,8 +11,8 @@ import (
 // An action may be a program text itself, not a shell command: a script with its imports, or a
 // line for the console of an application. This file recognizes such actions.
 
-// programBegins lists how program texts begin. A text is in the language lang if it starts with
-// the prefix and contains the field holds after it.
+// programBegins lists how program texts begin. A text is in a language if it starts with the
+// prefix of a row and contains the second string of the row after the prefix.
 var programBegins = []struct{ prefix, holds, lang string }{
 	{"from ", " import ", "python"}, {"import ", "(", "python"}, {"#!/usr/bin/env python", "(", "python"}, {"#!/usr/bin/python", "(", "python"},
 	{"const ", "=", "node"}, {"let ", "=", "node"}, {"await ", "(", "node"}, {"import {", " from ", "node"}, {"(async", "=>", "node"}, {"async function", "{", "node"}, {"#!/usr/bin/env node", "(", "node"}, {"require(", ")", "node"},
@@ -153,13 +153,13 @@ func Read(sh *interp.Process, src *act.Source, lang string, _ *act.Invocation) a
 	return act.Flow{}
 }
 
-// ReadOnly judges a program text whose language the name lang states: "only python".
+// ReadOnly judges a program text whose language is stated: lang is "only python" for Python.
 func ReadOnly(sh *interp.Process, src *act.Source, lang string, _ *act.Invocation) act.Flow {
 	runInline(sh.Env, sh, src, strings.TrimPrefix(lang, "only "))
 	return act.Flow{}
 }
 
-// ReadWhole judges a text that is itself a program: "whole python".
+// ReadWhole judges a text that is itself a program: lang is "whole python" for Python.
 func ReadWhole(sh *interp.Process, src *act.Source, lang string, _ *act.Invocation) act.Flow {
 	runProgramText(sh.Env, src, strings.TrimPrefix(lang, "whole "))
 	return act.Flow{}

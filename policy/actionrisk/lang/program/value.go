@@ -222,8 +222,8 @@ func (r *inlineRun) calledValue(toks []tokens.Token, i int) (out tokens.Token, n
 	return out, min(end+1, len(toks)), ok && strings.IndexByte(text, scan.Hole) < 0
 }
 
-// methods applies the methods that are called on the text out, from token next on. If next is i,
-// the first method is t, because one name contains the variable and the method.
+// methods applies the methods that begin at toks[next] to the text in out. If next is i, one name
+// contains both the variable and the first method; then t is that method.
 func (r *inlineRun) methods(out, t tokens.Token, toks []tokens.Token, i, next int) (tokens.Token, int, bool) {
 	for next < len(toks) {
 		called := toks[next]
@@ -419,8 +419,8 @@ func separator(part []tokens.Token) string {
 	return ""
 }
 
-// method applies the method or slice t, which is at toks[i], to the text of. It returns the new
-// text and the index after the call, and false if the method is not known.
+// method applies t, a method or a slice at toks[i], to a text. It returns the new text and the
+// index after the call, and false if the method is not known.
 func (r *inlineRun) method(of, t tokens.Token, toks []tokens.Token, i int) (string, int, bool) {
 	text := of.Text
 	if t.Kind == '[' {
@@ -473,8 +473,7 @@ func (r *inlineRun) methodText(name string, of tokens.Token, text string, args, 
 	return text, true
 }
 
-// indexes reports whether the name takes an index in square brackets that selects the text it
-// returns.
+// indexes reports whether the name is a member with an index in square brackets, as in parents[1].
 func (r *inlineRun) indexes(name tokens.Token) bool {
 	f := r.sh.Env.TextFunction("", "."+lastName(name.Text))
 	return f != nil && scan.Functions[f.Does].Index
@@ -536,8 +535,8 @@ func number(t tokens.Token) (int64, bool) {
 	return n, err == nil
 }
 
-// numbered returns the text of a list of character codes. It returns false if they are computed,
-// or if there are fewer than 3 bytes.
+// numbered returns the text of a list of character codes. It returns false if the characters are
+// computed, or if the text has fewer than 3 bytes.
 func numbered(toks []tokens.Token) (string, bool) {
 	var b strings.Builder
 	for _, t := range toks {

@@ -147,7 +147,7 @@ func (p *parser) grant(verb string, i, end int) {
 }
 
 // rights adds the effects of the rights or roles that the GRANT at token i gives to the target. on
-// and to are the indexes of these keywords; on is negative if roles are granted.
+// and to are the indexes of the keywords ON and TO; on is negative if roles are granted.
 func (p *parser) rights(i, on, to int, target string, end int) {
 	list, found := to, false
 	if on > 0 {
@@ -235,7 +235,7 @@ func (p *parser) alterDatabase(i, end int, target string) {
 	p.add(effect, target, i, end)
 }
 
-// says reports whether the text of the statement at [i,end) contains the given letters, in any
+// says reports whether the text of the statement at [i,end) contains the given letters, ignoring
 // case.
 func (p *parser) says(i, end int, letters string) bool {
 	return strings.Contains(strings.ToLower(p.text[p.toks[i].Start:p.toks[end-1].End]), letters)
@@ -529,8 +529,8 @@ func (p *parser) library(verb string, i, end int) {
 	}
 }
 
-// libraryEffects maps each verb of library to its effect (plain) and to its effect in a statement
-// that is dangerous (with). The word makes the statement dangerous; for attach and install,
+// libraryEffects maps each verb of library to two effects: plain is the usual one, with is that of
+// a dangerous statement. A statement is dangerous if it contains word; for attach and install,
 // library has its own condition.
 var libraryEffects = sync.OnceValue(func() map[string]struct{ plain, word, with string } {
 	return map[string]struct{ plain, word, with string }{
@@ -556,7 +556,7 @@ func (p *parser) maintain(verb string, i, end int) string {
 	vacuum := verb == "vacuum"
 	switch {
 	case vacuum && (p.raw(end-1) == "hours" && p.raw(end-2) == "0" || p.raw(end-2) == "0" && p.raw(end-3) == "retain"):
-		return "truncate" // recovery needs the history of the table
+		return "truncate" // without the history, the table's old versions cannot be recovered
 	case vacuum && p.has(i, end, "full"), verb == "cluster", verb == "optimize":
 		return "ddl.rewrite"
 	case vacuum, p.has(i, end, "concurrently"), verb == "refresh" && !p.is(i+1, "materialized"):

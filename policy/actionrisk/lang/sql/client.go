@@ -169,7 +169,7 @@ func (p *parser) pipes(action clientAction, rest string, i int) bool {
 	return true
 }
 
-// clientWrites adds the file that the last word of the argument names as overwritten.
+// clientWrites records that the file named by the last word of the argument is overwritten.
 func (p *parser) clientWrites(rest string, i int) {
 	name := strings.Trim(rest[strings.LastIndexAny(rest, " \t")+1:], `'";`)
 	if name != "" && name != "stdout" && name[0] != '-' {

@@ -13,7 +13,8 @@ import (
 // would cut differently, a Reading decides. The classifier tries every reading that could give a
 // different result.
 
-// Reading is a set of lexical conventions. Two readings contradict each other.
+// Reading is a set of bits, one for each way of cutting a text into tokens. The ways contradict
+// each other, as in the meaning of a backslash.
 type Reading uint8
 
 const (
@@ -198,7 +199,8 @@ func (lx *lexer) at(n int) byte {
 	return lx.text[lx.pos+n]
 }
 
-// past returns the distance from pos to the first byte, from pos+n on, for which so is false.
+// past returns the distance from pos to the first byte, from pos+n on, for which the test returns
+// false.
 func (lx *lexer) past(n int, so func(byte) bool) int {
 	for lx.pos+n < len(lx.text) && so(lx.text[lx.pos+n]) {
 		n++

@@ -134,7 +134,7 @@ func (r *Result) join(other Result) {
 	r.TooDeep = r.TooDeep || other.TooDeep
 }
 
-// addNew returns have with those elements of more appended that it does not contain.
+// addNew appends the elements of the second list that the first one does not contain.
 func addNew[T comparable](have, more []T) []T {
 	for _, v := range more {
 		if !slices.Contains(have, v) {
@@ -504,8 +504,8 @@ var Verbs = scan.SetOf(`select with values table show describe desc explain help
 		source repair check exit rebuild remove cache suspend resume go into enable disable history for raise elseif elsif else match runscript flashback`)
 
 // startsAt returns the verb of the statement that begins at token i of the segment [lo,hi), or "".
-// A verb begins a statement where due expects one, or anywhere if opens recognizes it by the next
-// words.
+// A verb begins a statement where one is expected (see due), or anywhere else if the next words
+// show that it does (see opens).
 func (p *parser) startsAt(i, lo, hi int) string {
 	word := p.toks[i].word
 	switch {

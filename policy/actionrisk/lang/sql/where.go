@@ -110,8 +110,8 @@ func (p *parser) judge(lo, hi int, target string) Truth {
 	return p.test(lo, hi, target)
 }
 
-// joined judges the parts of an OR or an AND. One part with the value decides determines the
-// result: AllRows for OR, NoRows for AND.
+// joined judges the parts of an OR or an AND. decides is AllRows for OR and NoRows for AND: if a
+// part has this value, so has the whole condition.
 func (p *parser) joined(parts [][2]int, target string, decides Truth) Truth {
 	result := decides.Not()
 	for _, part := range parts {

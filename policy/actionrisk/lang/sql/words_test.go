@@ -45,7 +45,7 @@ func TestWordsAreKeywords(t *testing.T) {
 	}
 }
 
-// TestLateWords checks clauses that need keywords which were missing from keywordList.
+// TestLateWords checks the effects of clauses whose keywords were once missing from keywordList.
 func TestLateWords(t *testing.T) {
 	for text, want := range map[string]string{
 		`DELETE FROM users WHERE name LIKE '%' ESCAPE '!'`:                                "delete.tautology",

@@ -11,8 +11,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tokens"
 )
 
-// runStringSQL judges the SQL in the strings of a program text, if the string is an argument of a
-// function that runs SQL. It serves languages that have no scanner.
+// runStringSQL judges the SQL in those strings of a program text that are arguments of a function
+// which runs SQL. It is for languages that have no scanner.
 func runStringSQL(e *interp.Env, src *act.Source) {
 	text := src.Text
 	for i := 0; i < len(text) && e.Budget.Spend(1); i++ {
@@ -54,8 +54,8 @@ func givenSQL(e *interp.Env, before string) bool {
 	return e.Calls.Statements.Get(name[strings.LastIndexAny(name, "./!-")+1:])
 }
 
-// runORM judges calls of object-relational mappers in a program text. A call after a filter counts
-// as the scoped effect.
+// runORM judges calls of object-relational mappers in a program text. If a filter precedes the
+// call, the effect is Mapper.Scoped, otherwise Mapper.Whole.
 func runORM(e *interp.Env, src *act.Source) {
 	text := src.Text
 	if !strings.ContainsAny(text, ".:>") {

@@ -82,7 +82,8 @@ func StartFiles(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) {
 	}
 }
 
-// startFile judges the file name as if it were the start file as.
+// startFile judges a file that the command itself wrote. The parameter as is the usual name of the
+// start file, which decides how its content is read.
 func startFile(sh *interp.Process, name, as string, v *act.Invocation) {
 	f, ok := sh.Env.Files[sh.Env.Key(sh.Cwd, name)]
 	if !ok || !f.Known || sh.Src.Depth >= scan.MaxDepth {
@@ -96,8 +97,8 @@ func startFile(sh *interp.Process, name, as string, v *act.Invocation) {
 	}
 }
 
-// runStartFile judges the content of a start file, or only the values of the setting that runs
-// statements and of the pager.
+// runStartFile judges the content of a start file. In a file with settings it judges only the
+// setting that runs statements, and the pager.
 func runStartFile(sh *interp.Process, c *clientFile, text act.Word, v *act.Invocation) {
 	if c.setting == "" {
 		sh.Interpret(c.lang, text, v, c.name, nil)
@@ -145,7 +146,7 @@ var migrators = map[string][]string{
 }
 
 // Migrations judges the SQL files that the command itself wrote, if a migration tool applies them.
-// It always returns false.
+// It always returns false, because it matches no rule for the call itself.
 func Migrations(sh *interp.Process, v *act.Invocation) bool {
 	e := sh.Env
 	words := migrators[v.Exe]

@@ -15,7 +15,7 @@ import (
 
 // ReadSQL judges src as the text of a database client, or as a bare statement in any SQL dialect
 // if client is nil. If a SELECT prints a constant text that is SQL, ReadSQL returns that text,
-// because piped into a client it runs.
+// because it may be piped into a client.
 func ReadSQL(sh *interp.Process, src *act.Source, _ string, client *act.Invocation) act.Flow {
 	e := sh.Env
 	e.Ran = true

@@ -60,7 +60,8 @@ func wireRequest(sh *interp.Process, src *act.Source, f []string, text, address 
 }
 
 // Wire judges the text that a client such as nc or telnet reads and sends to a server, and the
-// text inside a gopher or dict URL of curl or wget. It always returns false.
+// text inside a gopher or dict URL of curl or wget. It always returns false, because it matches no
+// rule for the call itself.
 func Wire(sh *interp.Process, v *act.Invocation) bool {
 	switch v.Exe {
 	case "nc", "ncat", "netcat", "socat", "telnet", "openssl", "websocat", "tcpconnect":

@@ -14,7 +14,7 @@ import (
 )
 
 // RequestBodies judges the statements in the body and the address of a request that an HTTP client
-// sends. It always returns false.
+// sends. It always returns false, because it matches no rule for the call itself.
 func RequestBodies(sh *interp.Process, v *act.Invocation) bool {
 	e := sh.Env
 	switch {

@@ -286,8 +286,8 @@ func longValue(text string, at int) bool {
 	return len(word) >= 16 && mixed(word) && strings.ContainsAny(text[max(0, at-3):at], "=:")
 }
 
-// someMember reports whether so returns true for a member of n, or if deep is true for a member at
-// any level. key is the name without punctuation.
+// someMember reports whether the test returns true for a member of n, or, if deep is true, for a
+// member at any level. The test gets the member's name without punctuation.
 func someMember(n *tree.Node, deep bool, so func(key string, k *tree.Node) bool) bool {
 	for i, k := range n.Kids {
 		if so(tree.PlainKey(n.KeysAt(i)), k) || deep && (k.Kind == '{' || k.Kind == '[') && someMember(k, deep, so) {
@@ -342,7 +342,7 @@ type setting struct {
 	what   act.Sight
 }
 
-// settings lists such changes of repositories, stores, networks and access rights.
+// settings lists dangerous changes of repositories, stores, networks and access rights.
 var settings = []setting{
 	{"repository", "create", becomesPublic, act.OpensProject},
 	{"branch-guard", "", dropsProtection, act.DropsBranchGuard},

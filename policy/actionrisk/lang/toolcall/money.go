@@ -48,9 +48,10 @@ func (w *jsonWalk) payment(name string, args *tree.Node) bool {
 	return sendsMoney(a, to, says("transfer") || says("send")) && money(amounts.WithZero(to, a.TransferRule())...)
 }
 
-// sendsMoney reports whether the arguments are a transfer. They are if the recipient is a blockchain
-// address, or the asset is not pegged to the US dollar. An amount in dollars may only be a number on
-// a bill, so it counts only if the tool transfers (says) or the amount is large.
+// sendsMoney reports whether the arguments are a transfer. They are if the recipient is a
+// blockchain address, or the asset is not pegged to the US dollar. An amount in dollars may only
+// be a number on a bill, so it counts only if the amount is large or the tool's name means a
+// transfer (says).
 func sendsMoney(a amounts.Amount, to string, says bool) bool {
 	return amounts.IsZeroAddress(to) || amounts.IsAddress(to) || a.Asset != nil && (!a.Asset.Pegged || says || a.IsLarge())
 }

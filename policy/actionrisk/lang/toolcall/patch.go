@@ -83,7 +83,7 @@ func runPatch(e *interp.Env, src *act.Source) bool {
 }
 
 // PatchFiles judges the patch in the input or the last operand of a program such as git apply. It
-// always returns false.
+// always returns false, because it matches no rule for the call itself.
 func PatchFiles(sh *interp.Process, v *act.Invocation) bool {
 	switch v.Exe {
 	case "apply_patch", "applypatch", "patch":

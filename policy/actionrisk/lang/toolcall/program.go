@@ -328,8 +328,8 @@ func oneProgram(head *tree.Node) []string {
 	return nil
 }
 
-// surroundings returns the variables and the input that an object gives to the command that it
-// carries in v.
+// surroundings returns the variables and the input that the object n sets for the command in its
+// member v.
 func surroundings(n, v *tree.Node) (out act.Invocation) {
 	if in := n.Get("stdin", "input"); in != nil && in != v && in.Kind == '"' && len(in.Text) < scan.MaxDecoded {
 		out.Stdin.Word = act.Word{Text: in.Text, At: -1}

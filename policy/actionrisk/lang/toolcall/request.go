@@ -12,10 +12,11 @@ import (
 // This file judges programs that send requests but are not usual HTTP clients: load testers,
 // request files, gRPC clients.
 
-// methodOptions maps such a program to the option that sets the HTTP method.
+// methodOptions maps a program that sends requests to the option that sets the HTTP method.
 var methodOptions = map[string]string{"hey": "-m", "oha": "-m", "bombardier": "-m", "autocannon": "-m", "ab": "-m", "lwp-request": "-m", "drill": "-m", "wuzz": "-X"}
 
-// OtherRequests judges the requests that such a program sends. It always returns false.
+// OtherRequests judges the requests of load testers, gRPC clients and programs that read request
+// files. It always returns false, because it matches no rule for the call itself.
 func OtherRequests(sh *interp.Process, v *act.Invocation) bool {
 	switch v.Exe {
 	case "hey", "oha", "bombardier", "autocannon", "ab", "lwp-request", "drill", "wuzz":

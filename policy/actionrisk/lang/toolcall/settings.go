@@ -16,7 +16,7 @@ import (
 // settings of coding agents and editors, package.json, and jobs of a build service. It does not
 // matter which tool writes them.
 
-// WroteConfig judges text that the command writes into such a file.
+// WroteConfig judges text that the command writes into a file which another program reads later.
 func WroteConfig(sh *interp.Process, name act.Word, f act.Flow) {
 	if !f.Known || f.Word.Text == "" || len(f.Word.Text) > scan.MaxDecoded || sh.Src.Depth >= scan.MaxDepth {
 		return

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
-// isMCPMethod reports whether a method of the MCP protocol calls no tool.
+// isMCPMethod reports whether a method is one of the MCP protocol that does not call a tool.
 func isMCPMethod(method string) bool {
 	if scan.HasAnyPrefix(method, "resources/", "prompts/", "roots/", "sampling/", "logging/", "completion/", "notifications/", "elicitation/") {
 		return true
@@ -53,8 +53,8 @@ func (w *jsonWalk) tool(n *tree.Node, name string, args *tree.Node) bool {
 	return sub.judge(n, name, args, w.src)
 }
 
-// judge judges the arguments of a tool call, and then its class unless the arguments decide. outer
-// is the source that contains the whole call.
+// judge judges the arguments of a tool call. If these do not decide, it judges the call by its
+// class. outer is the source that contains the whole call.
 func (w *jsonWalk) judge(n *tree.Node, name string, args *tree.Node, outer *act.Source) bool {
 	e := w.e
 	class := callClass(name, args)
@@ -303,7 +303,7 @@ func (w *jsonWalk) mutation(v *tree.Node) bool {
 // placeKeys lists members that name the environment, host or account on which a tool acts.
 var placeKeys = scan.SetOf("env environment stage project namespace cluster database db host hostname context workspace account profile instance branch")
 
-// placeWords returns the values of these members.
+// placeWords returns the values of the members in placeKeys.
 func placeWords(args *tree.Node) string {
 	var b strings.Builder
 	for i, k := range args.KidsOrNone() {

@@ -628,8 +628,8 @@ func (w *jsonWalk) code(n *tree.Node, src *act.Source) {
 	}
 }
 
-// operationMarks lists texts that each of these languages always contains. A member that only has
-// such a name contains other text.
+// operationMarks lists texts for some languages. A text in the language contains at least one of
+// them. If it contains none, only the name of its member suggested the language.
 var operationMarks = map[string][]string{"manifest": {"kind:", `"kind"`, "spec:", `"spec"`, "metadata:", `"metadata"`, `"op"`, "roleRef"}, "playbook": {"hosts:", "tasks:", "- name:"}, "compose": {"services:", `"services"`}, "dockerfile": {"FROM ", "from "}}
 
 // bareMember reports whether a text continues like {command: …} of JavaScript or YAML. In a

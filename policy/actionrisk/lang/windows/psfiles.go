@@ -150,7 +150,7 @@ func (w *winShell) web(c *psCall) psValue {
 	return v
 }
 
-// webOptions maps the parameters of these cmdlets to options of curl.
+// webOptions maps the parameters of Invoke-WebRequest and Invoke-RestMethod to options of curl.
 var webOptions = []struct{ param, option string }{
 	{"method", "-X"}, {"custommethod", "-X"}, {"infile", "-T"}, {"outfile", "-o"}, {"body", "-d"}, {"form", "-d"}, {"headers", "-H"},
 }

@@ -262,7 +262,7 @@ func (w *winShell) static(on, name string, args []psValue) (psValue, bool) {
 	case "regex::matches":
 		return psUnknown(psListOf(args).taints() | act.FromBuilt), true
 	case "environment::setenvironmentvariable":
-		if len(args) == 2 { // of this process; the table has the form with a third argument, for the user or the machine
+		if len(args) == 2 { // sets a variable of this process; the table has the form with three arguments
 			w.setEnvironment(first.str(), args[1])
 		}
 	}

@@ -12,7 +12,7 @@ import (
 type psKind uint8
 
 const (
-	psText   psKind = iota // a text or number; each unknown part is one hole byte
+	psText   psKind = iota // a text or number; each unknown part is one byte, scan.Hole
 	psList                 // an array
 	psHash                 // a hash table
 	psBlock                // a script block

@@ -55,7 +55,7 @@ func argIs(_ *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	case *facts.ProgramFact:
 		return facts.TextLike(f.Whole, args)
 	case *psCall:
-		for _, v := range append(f.values(), f.input.items...) { // piped input was named by an earlier command
+		for _, v := range append(f.values(), f.input.items...) { // an item of the piped input may name an object, such as a file, that an earlier command returned
 			if w, ok := facts.TextLike(v.deepTexts(), args); ok {
 				return w, true
 			}
@@ -108,8 +108,8 @@ func wordLike(want, word string) bool {
 	return want == word || want == `\*` && word == "*" || strings.IndexByte(want, '*') >= 0 && paths.GlobMatch(want, word)
 }
 
-// Program judges a Windows program by its words, in whatever shell it starts. The case of names
-// and options does not matter.
+// Program judges a Windows program by its words, in whatever shell it starts, and reports whether
+// a rule matched. The case of names and options does not matter.
 func Program(sh *interp.Process, v *act.Invocation) bool {
 	e, name := sh.Env, strings.ToLower(v.Exe)
 	carries, judged := e.Windows.ByCarrier.Get(name), e.Other.Get("program "+name) != nil

@@ -78,8 +78,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzRoute checks that the route of every text, which is the language as which it was read, is
-// one of the known ones.
+// FuzzRoute checks that every text is read in one of the known languages, which is its route.
 func FuzzRoute(f *testing.F) {
 	for _, s := range []string{"ls", "{}", `{"command":"ls"}`, "SELECT 1", "approve(a, 1)", "send 5 USDC to 0x0", "Get-Item x", "DELETE https://x/y", "[ -f x ]", "{ ls; }", "\ufeffls", ""} {
 		f.Add(s)

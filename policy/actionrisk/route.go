@@ -30,7 +30,7 @@ func top(e *interp.Env, whole act.Source) string {
 	return route(e, &whole)
 }
 
-// route reads a text whose language is not stated, and returns the name of the language as which
+// route reads a text whose language is not stated, and returns the name of the language in which
 // it was read.
 func route(e *interp.Env, src *act.Source) string {
 	text := strings.TrimLeft(src.Text, " \t\r\n\ufeff\u00a0")

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// mustStopSQL are statements that must be stopped in every carrier.
+// mustStopSQL are statements that must be stopped in every text of sqlCarriers.
 var mustStopSQL = []string{
 	"DROP TABLE users",
 	"DROP DATABASE shop",

@@ -50,7 +50,7 @@ func LooksCall(text string) bool {
 	return true
 }
 
-// chained reports whether a later call in a chain is one of a contract function:
+// chained reports whether a later call in a chain is a call of a contract function:
 // IERC20(usdc).approve(…).
 func chained(text, name string) bool {
 	return strings.Contains(text, ").") && strings.Count(text, "(") > 1 && len(text) < 1000 &&

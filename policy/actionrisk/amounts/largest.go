@@ -14,7 +14,7 @@ import (
 // buildsLargest are parts of expressions that compute the largest number of a type.
 var buildsLargest = []string{"<<", "~", "**256", "**255", "**128", "**96", "**64", "2^256", "repeat(", "padstart(", "padend(", "ljust(", "rjust(", ".fill(", "'f'*", `"f"*`, "pow(2", "max_safe_integer", "max_value", "maxint", "max_int", "sys.maxsize", "iinfo", "u64::max", "u128::max", "u256::max", "maxu256", "maxu64", "0xffffffffffff"}
 
-// looksLargest reports whether an amount that cannot be computed has such a part.
+// looksLargest reports whether an amount that cannot be computed contains a part in buildsLargest.
 func looksLargest(text string) bool {
 	text = strings.ToLower(strings.ReplaceAll(text, " ", ""))
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "2n**", "2**"), "n)", ")")

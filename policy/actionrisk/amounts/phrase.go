@@ -153,7 +153,7 @@ func (p *Phrase) setAmount(key, value string) bool {
 	return true
 }
 
-// notAmountAfter are words before a number that is no amount of money.
+// notAmountAfter are words before a number that is not an amount of money.
 var notAmountAfter = scan.SetOf("port chain chainid chain-id nonce slippage block timeout id version step retries max-retries index account decimals gas gas-limit gas-price gaslimit fee priority-fee expires deadline times repeat count every")
 
 // readAmount parses "5 usdc", "$5", "5usdc", "0.1eth", "usdc 5" or "500000 units".
@@ -320,8 +320,8 @@ func (p *Phrase) bareHost() string {
 	return ""
 }
 
-// likeHost reports whether a word has the form of a host: a dot, letters after the last one, and
-// no amount.
+// likeHost reports whether a word has the form of a host: a dot, and letters after the last one.
+// The name of an asset or an amount is not a host.
 func likeHost(w string) bool {
 	host, _, _ := strings.Cut(w, "/")
 	n := strings.LastIndexByte(host, '.')

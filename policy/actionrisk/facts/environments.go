@@ -10,8 +10,9 @@ var productionWords = scan.SetOf("prod production prd live mainnet")
 var developmentWords = scan.SetOf("dev development test testing ci qa sandbox local localhost preview minikube kind devnet testnet sepolia")
 
 // Environments reports whether a text has the name of a production or a development environment.
-// Words are split at each character that is no letter or digit, and where a capital letter follows
-// a lower-case letter or a digit. "nonprod", "non-prod", "preprod" and "prod-like" are neither.
+// Words are split at each character that is not a letter or digit, and where a capital letter
+// follows a lower-case letter or a digit. "nonprod", "non-prod", "preprod" and "prod-like" are
+// neither.
 func Environments(text string) (production, development bool) {
 	previous := ""
 	for i := 0; i < len(text); {

@@ -32,7 +32,7 @@ func (t *serviceTable) IsTest(text string) bool {
 	return scan.HasAny(text, t.Test...)
 }
 
-// IsHost reports whether a host belongs to a payment service and is no sandbox.
+// IsHost reports whether a host belongs to a payment service and is not a sandbox.
 func (t *serviceTable) IsHost(host string) bool {
 	for _, h := range t.Hosts {
 		if host == h || strings.HasSuffix(host, h) && host[len(host)-len(h)-1] == '.' {

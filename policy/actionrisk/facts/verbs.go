@@ -51,7 +51,7 @@ func Says(words []string, group string) bool {
 	return HasWord(words, &said)
 }
 
-// ToolWords splits a tool's name at each character that is no letter or digit, and before each
+// ToolWords splits a tool's name at each character that is not a letter or digit, and before each
 // capital letter that follows a character other than a capital letter. The part before "__" is the
 // server's name and is dropped.
 func ToolWords(name string) []string {

@@ -24,8 +24,8 @@ func (e *Env) Money(src *act.Source, from, to int, target string, ids ...string)
 	return found
 }
 
-// ServiceCall returns the rule ids of an HTTP request to a payment service. all is everything that
-// is known about the request, to recognize a test mode.
+// ServiceCall returns the rule ids of an HTTP request to a payment service. The text in all
+// contains everything that is known about the request, so that a test mode is recognized.
 func (e *Env) ServiceCall(method, url, body, all string) []string {
 	t := &e.Clients.Services
 	_, host, rest, ok := hosts.Split(url)

@@ -12,7 +12,7 @@ import (
 
 // Coverage describes which parts of the action the engine understood.
 type Coverage struct {
-	Route         string   `json:"route" jsonschema_description:"Language as which the command was read."`
+	Route         string   `json:"route" jsonschema_description:"Language in which the command was read."`
 	Parsed        bool     `json:"parsed" jsonschema_description:"False if a parser rejected a part of the command. That part was only scanned for tokens."`
 	ReadOnly      bool     `json:"readOnly" jsonschema_description:"True if every part is proven to change nothing."`
 	Unmatched     bool     `json:"unmatched" jsonschema_description:"True if no rule matched and the command is not proven read-only."`

@@ -32,7 +32,7 @@ type condition struct {
 }
 
 // Bench matches items with the rules of a rule set. It prepares each matcher at its first use,
-// because most evaluations use few of the thousands.
+// because an evaluation uses only a few of the thousands of matchers.
 type Bench struct {
 	set        *facts.Set
 	ready      []atomic.Pointer[matcher] // prepared matchers by facts.Way.Place

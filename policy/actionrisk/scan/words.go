@@ -134,8 +134,8 @@ func escape(s string) (string, int) {
 	return s[:1], 1
 }
 
-// Digits parses digits in a base, up to the number given as most. It returns their value, and how
-// many were read.
+// Digits parses digits in a base, and stops after a given number of them (most). It returns their
+// value, and how many were read.
 func Digits(s string, radix, most int) (value, used int) {
 	for used < most && used < len(s) {
 		d := strings.IndexByte("0123456789abcdef", s[used]|0x20)

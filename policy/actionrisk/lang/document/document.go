@@ -13,8 +13,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/tree"
 )
 
-// The readers of this package turn such a text into resources that the rule tables match, or into
-// the commands that would have the same effect.
+// The readers of this package turn a description of a desired state into resources that the rule
+// tables match, or into the commands that would have the same effect.
 
 // Read judges a text in one of the languages of readers. v is the call that gets the text. The
 // result is always the empty flow.

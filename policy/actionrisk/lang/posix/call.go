@@ -57,9 +57,10 @@ func Call(sh *interp.Process, v *act.Invocation) act.Flow {
 	return computed(v, output(e, sh, v))
 }
 
-// runs judges the effects of the program itself, and the commands that it runs: by its row in the
-// table, as a program of a package, or as a file that the command itself wrote. It returns the
-// output, and reports whether the program runs a command (carried) and whether a rule matched.
+// runs judges the effects of the program itself, and the commands that it runs. A row of the table
+// describes these commands, or the program is a package manager or a file that the command itself
+// wrote. runs returns the output, and reports whether the program runs a command (carried) and
+// whether a rule matched.
 func runs(sh *interp.Process, v *act.Invocation) (out act.Flow, carried, matched bool) {
 	out, carried = carries(sh, v)
 	matched = effective(sh, v)

@@ -102,8 +102,8 @@ func seenAlso(sh *interp.Process, words []act.Word, folder string) {
 	}
 }
 
-// mixes records that output files contain secrets or dumps, if the program reads files that do. In
-// a word, a "=" or "@" may precede the name of such an input file. words names the output files.
+// mixes records that output files, which words names, contain secrets or dumps, if the program
+// reads files that do. The name of such an input file may follow a "=" or "@" in a word.
 func mixes(sh *interp.Process, v *act.Invocation, words []act.Word) {
 	var t act.Taint
 	for _, w := range v.Argv[1:] {

@@ -29,8 +29,8 @@ func emulate(e *interp.Env, sh *interp.Process, v *act.Invocation) (act.Flow, bo
 	return filter(e, sh, v)
 }
 
-// movesText handles commands whose output is their input, or files, in another form. is reports
-// whether the command is one of these, ok whether the output is known.
+// movesText handles commands whose output is their input, or files, in another form. ok reports
+// whether the output is known. The third result reports whether the command is one of these.
 func movesText(e *interp.Env, sh *interp.Process, v *act.Invocation) (out act.Flow, ok, is bool) {
 	switch v.Exe {
 	case "xargs": // prints its words on one line

@@ -114,7 +114,7 @@ type builder struct {
 	unknown string
 }
 
-// add appends text. at is the offset of the text in the command, or -1 if the command does not
+// add appends text that is at the given offset in the command, or at -1 if the command does not
 // contain it.
 func (b *builder) add(text string, at int) {
 	switch {

@@ -55,7 +55,7 @@ func alwaysTrue(x syntax.ArithmExpr) bool {
 }
 
 // endless reports whether the condition of a while or until loop never ends it: true, :, [[ 1 ]],
-// ((1)), [ 1 ], or for until the negation of these.
+// ((1)), [ 1 ], or, for until, the negation of one of these.
 func endless(s *syntax.Stmt, until bool) bool {
 	constant, holds := false, true
 	switch c := s.Cmd.(type) {

@@ -45,8 +45,8 @@ func unwrap(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) (act.Flow, 
 }
 
 // manyTexts judges commands that a wrapper runs several times or in a special way: after words
-// such as -exec, for each operand, for each part of the input, in an editor. is reports whether
-// the row describes one of these.
+// such as -exec, for each operand, for each part of the input, in an editor. The third result
+// reports whether the row describes one of these.
 func manyTexts(sh, inner *interp.Process, rest []act.Word, w *facts.Wrapper, v *act.Invocation) (out act.Flow, ok, is bool) {
 	switch {
 	case len(w.After) > 0:
@@ -68,7 +68,8 @@ func manyTexts(sh, inner *interp.Process, rest []act.Word, w *facts.Wrapper, v *
 }
 
 // operandText judges the operands as the row describes them: the words of a command, a text, a
-// text in several words, or a file. is reports whether the row describes one of these.
+// text in several words, or a file. The third result reports whether the row describes one of
+// these.
 func operandText(sh, inner *interp.Process, rest []act.Word, w *facts.Wrapper, v *act.Invocation) (out act.Flow, ok, is bool) {
 	switch {
 	case slices.ContainsFunc(w.Flag, v.Has):

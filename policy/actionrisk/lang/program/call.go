@@ -302,8 +302,8 @@ func unnamed(part []tokens.Token) []tokens.Token {
 	return part
 }
 
-// partStrings returns the strings of one argument. all is the number of tokens of the whole
-// argument list; it stops an endless recursion.
+// partStrings returns the strings of one argument. It stops an endless recursion by the number of
+// tokens of the whole argument list, which is the parameter all.
 func (r *inlineRun) partStrings(part []tokens.Token, all int) []tokens.Token {
 	if inner := listInside(part); inner != nil && len(inner) < all {
 		return r.strings(inner)

@@ -385,8 +385,8 @@ func (r *inlineRun) goesThrough(name string, list []tokens.Token) {
 // bareEnds lists keywords that end the arguments of a call without brackets.
 var bareEnds = scan.SetOf("end do if unless or and then else rescue while until in")
 
-// argument reports whether token i is part of a list of names that follows an opening bracket or a
-// string, that is, of arguments.
+// argument reports whether token i is in a list of names that follows an opening bracket or a
+// string, so that it is an argument of a call.
 func (r *inlineRun) argument(i int) bool {
 	for i > 0 && (r.toks[i-1].Kind == ',' || r.toks[i-1].Kind == tokens.Name && r.toks[i].Kind == ',') {
 		i--

@@ -223,8 +223,8 @@ func (r *inlineRun) wallets() {
 // lastName returns the part of a name after the last "." or ":".
 func lastName(name string) string { return name[strings.LastIndexAny(name, ".:")+1:] }
 
-// arrowName returns a PHP name together with the chain before it: "$a->b->c" for c. at is the
-// position of the name in the text.
+// arrowName returns a PHP name together with the chain before it: "$a->b->c" for c. The name
+// begins at the offset at of the text.
 func arrowName(text string, at int, name string) string {
 	i := min(at, len(text))
 	for i > 1 && (scan.IsNameByte(text[i-1]) || text[i-1] == '$' || text[i-1] == '>' && text[i-2] == '-' || text[i-1] == '-' && i < len(text) && text[i] == '>') {

@@ -177,8 +177,8 @@ func (r *inlineRun) evaluate(name tokens.Token, args, list []tokens.Token) {
 	}
 }
 
-// runsAgain judges a text that runs as a program in the same language. at is the string that
-// contains it; by is the function that runs it.
+// runsAgain judges a text that runs as a program in the same language. The string at contains it,
+// and the function by runs it.
 func (r *inlineRun) runsAgain(at tokens.Token, text, by string) {
 	w := r.word(at)
 	w.Text, w.At = text, -1

@@ -146,8 +146,8 @@ func (p *parser) grant(verb string, i, end int) {
 	}
 }
 
-// rights adds the effects of the rights or roles that the GRANT at token i gives to the target. on
-// and to are the indexes of the keywords ON and TO; on is negative if roles are granted.
+// rights adds the effects of the rights or roles that the GRANT at token i gives to the target.
+// The keywords ON and TO have the indexes on and to; on is negative if roles are granted.
 func (p *parser) rights(i, on, to int, target string, end int) {
 	list, found := to, false
 	if on > 0 {
@@ -529,9 +529,9 @@ func (p *parser) library(verb string, i, end int) {
 	}
 }
 
-// libraryEffects maps each verb of library to two effects: plain is the usual one, with is that of
-// a dangerous statement. A statement is dangerous if it contains word; for attach and install,
-// library has its own condition.
+// libraryEffects maps each verb of library to two effects: the usual one (plain), and that of a
+// dangerous statement (with). A statement is dangerous if it contains the word; for attach and
+// install, library has its own condition.
 var libraryEffects = sync.OnceValue(func() map[string]struct{ plain, word, with string } {
 	return map[string]struct{ plain, word, with string }{
 		"attach":    {"ddl.additive", "", "server.file-write"},

@@ -99,8 +99,8 @@ func repetitions(flat map[string]string) (times *big.Rat, loop bool) {
 	return times, loop || firstOf(flat, scheduleKeys...) != ""
 }
 
-// contract judges a tool that calls a contract function, or whose name is one. It reports whether
-// it is such a tool and a rule matched.
+// contract judges a tool that calls a contract function, or is named after one. It reports whether
+// the tool does so and a rule matched.
 func (w *jsonWalk) contract(name, class string, args *tree.Node) bool {
 	if class == "read" || args == nil || args.Kind != '{' {
 		return false

@@ -271,8 +271,8 @@ func (w *jsonWalk) runWords(at *tree.Node, argv []string) bool {
 	return w.start(at, "", argv, act.Invocation{})
 }
 
-// start judges words as a program that starts without a shell. at is the node that contains them;
-// v sets the environment and the input.
+// start judges words as a program that starts without a shell. The node at contains the words; v
+// sets the environment and the input.
 func (w *jsonWalk) start(at *tree.Node, via string, argv []string, v act.Invocation) bool {
 	src := w.src.Inside(w.src.Word(at.Start, max(at.Start, at.End)), via)
 	if src.Depth > scan.MaxDepth || len(argv) == 0 {

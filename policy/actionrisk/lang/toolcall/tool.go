@@ -393,7 +393,7 @@ func (w *jsonWalk) argument(name, class string, args *tree.Node, member string, 
 }
 
 // codeMember judges a string that, by the name of the tool, is source code, a script for a web
-// page, or a command typed into a terminal. is reports whether it is one of these.
+// page, or a command typed into a terminal. The second result reports whether it is one of these.
 func (w *jsonWalk) codeMember(name, class string, args *tree.Node, key string, k *tree.Node, via string) (judged, is bool) {
 	lang := languageOf(name)
 	switch {

@@ -141,8 +141,8 @@ func (w *jsonWalk) object(n *tree.Node) {
 }
 
 // shape judges an object that, as a whole, describes a known kind of action. It returns false for
-// other objects. In the functions it calls, is reports whether the object is of that kind, and
-// judged whether it was judged.
+// other objects. Each function that it calls reports whether the object was judged, and whether it
+// is of the function's kind.
 func (w *jsonWalk) shape(n *tree.Node) bool {
 	for _, kind := range [...]func(*jsonWalk, *tree.Node) (judged, is bool){
 		(*jsonWalk).protocolCall, (*jsonWalk).moneyTerms, (*jsonWalk).description, (*jsonWalk).namedCall, (*jsonWalk).plainAction,

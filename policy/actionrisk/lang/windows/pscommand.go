@@ -369,8 +369,8 @@ func (w *winShell) match(kind, name string, c *psCall) bool {
 	return w.e.Match(&act.Item{Kind: kind, Name: name, Src: w.src, From: c.from, To: c.to, Fact: c, Words: strings.Join(words, " "), Target: act.Printable(c.about().Text)})
 }
 
-// gives returns the output of a command. what is the word in the table that describes it; out is
-// the output of the equivalent POSIX command.
+// gives returns the output of a command. The table describes the output with a word, which is the
+// parameter what. out is the output of the equivalent POSIX command.
 func (w *winShell) gives(c *psCall, what string, out act.Flow) psValue {
 	switch what {
 	case "input":

@@ -110,7 +110,7 @@ func (r *psReader) wordOperator() (string, int) {
 	return "", 0
 }
 
-// expression evaluates an expression whose operators have at least the precedence least.
+// expression evaluates an expression whose operators have at least the given precedence.
 func (r *psReader) expression(least int) psValue {
 	left := r.elements()
 	for r.w.e.Budget.Spend(1) {

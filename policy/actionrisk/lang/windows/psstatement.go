@@ -293,7 +293,7 @@ func (r *psReader) redirect(v psValue) {
 	r.w.write(r.argument().str(), v, ">")
 }
 
-// stage evaluates one stage of a pipeline. in is the output of the stage before it.
+// stage evaluates one stage of a pipeline. The parameter in is the output of the stage before it.
 func (r *psReader) stage(in psValue, piped bool) psValue {
 	switch c := r.peek(); {
 	case r.callsOperator():

@@ -29,7 +29,7 @@ import (
 // case: the hash of the action, the risk's first letter with the score, the hash of the whole
 // assessment (spans, decoded texts, context, coverage), and the rules.
 
-var update = flag.Bool("update", false, "write the golden file anew and print the difference by rule")
+var update = flag.Bool("update", false, "rewrite the golden file and print the difference by rule")
 
 const goldenFile = "testdata/assessments.golden"
 

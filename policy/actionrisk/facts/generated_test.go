@@ -19,7 +19,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-var update = flag.Bool("update", false, "write tables_generated.go anew")
+var update = flag.Bool("update", false, "rewrite tables_generated.go")
 
 const generatedFile = "tables_generated.go"
 

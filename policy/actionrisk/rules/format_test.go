@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-var update = flag.Bool("update", false, "write the tables in their form")
+var update = flag.Bool("update", false, "rewrite the tables in the standard layout")
 
 //go:generate go test -run ^TestTablesAreFormatted$ . -update
 
@@ -38,7 +38,7 @@ func TestTablesAreFormatted(t *testing.T) {
 			}
 			continue
 		}
-		t.Errorf("%s is written in another form: run go generate ./policy/actionrisk/rules", file)
+		t.Errorf("%s does not have the standard layout: run go generate ./policy/actionrisk/rules", file)
 	}
 }
 

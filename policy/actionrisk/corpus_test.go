@@ -88,7 +88,7 @@ func TestRefusals(t *testing.T) {
 				continue
 			}
 			if r == nil || g.stopped != (r.Level >= act.High) || g.why == "" {
-				t.Errorf("%s is no rule of that side", id)
+				t.Errorf("%s is not a rule of the right level, or its group has no reason", id)
 			}
 		}
 	}

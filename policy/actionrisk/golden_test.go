@@ -209,14 +209,14 @@ func checkGolden(t *testing.T, file string, all []act.Action) {
 	oldVersion, _, _ := strings.Cut(old.head, " ")
 	wasReleased := slices.Contains(released.versions(), oldVersion)
 	if (verdicts > 0 || old.head != head) && wasReleased && oldVersion == version {
-		t.Errorf("%d verdicts or the tables changed: RulesetVersion must move on from %s, which is released", verdicts, version)
+		t.Errorf("%d verdicts or the tables changed, but RulesetVersion %s is released: set it to a later day", verdicts, version)
 	}
 	if *update && !t.Failed() {
 		if err := os.WriteFile(file, text.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	} else if !unchanged {
-		t.Errorf("%s: not byte-equal (-update writes it): %d verdicts and %d other answers changed", file, verdicts, wholes)
+		t.Errorf("%s differs (-update rewrites it): %d verdicts and %d other assessments changed", file, verdicts, wholes)
 	}
 	for _, moved := range sortedByCount(byRule) {
 		cases := byRule[moved]

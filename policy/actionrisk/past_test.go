@@ -137,14 +137,14 @@ func (a archive) missing(changelog string) error {
 	for version, set := range all {
 		tables, err := a.shelf().Tables(set)
 		if err != nil {
-			return fmt.Errorf("version %s: %w: -update writes it while RulesetVersion is %s; later, take it from the tree of %s", version, err, set, version)
+			return fmt.Errorf("version %s: %w: run this test with -update while RulesetVersion is %s; later, copy the file from the source tree of version %s", version, err, set, version)
 		}
 		text, err := canonicalTables(set, tables)
 		if err != nil {
 			return err
 		}
 		if set == facts.RulesetVersion && canon.Hash(text) != facts.RulesetHash {
-			return fmt.Errorf("rule set %s was released with %s and has changed: RulesetVersion must move on", set, version)
+			return fmt.Errorf("rule set %s was released with %s and has changed: set RulesetVersion to a later day", set, version)
 		}
 	}
 	return nil
@@ -238,7 +238,7 @@ func TestAnArtificialRuleSetThatWasLeftBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := kept.check(version, []act.Action{clears}); err == nil {
-		t.Error("an answer that moved is not found")
+		t.Error("a changed verdict is not found")
 	}
 }
 
@@ -258,7 +258,7 @@ func TestAReleaseKeepsItsRuleSet(t *testing.T) {
 	}
 	dated := section("2026-12-01", facts.RulesetVersion)
 	if err := kept.missing(dated); err == nil {
-		t.Error("the rule set of a released version is missing, and nobody says so")
+		t.Error("a missing rule set of a released version is not reported")
 	}
 	if err := errors.Join(kept.update(dated, cases), kept.missing(dated), kept.check(facts.RulesetVersion, cases)); err != nil {
 		t.Error(err)
@@ -267,13 +267,13 @@ func TestAReleaseKeepsItsRuleSet(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := kept.missing(dated); err == nil {
-		t.Error("the tables of a released version changed, and nobody says so")
+		t.Error("changed tables of a released version are not reported")
 	}
 	if err := kept.missing(dated + "\n## [0.9.0] - 2026-06-01\n\nRule set 2026.05.30.\n"); err == nil {
-		t.Error("a set that was lost is not named")
+		t.Error("a lost rule set is not reported")
 	}
 	if _, err := releasedRuleSets("# Changelog\n\n## [1.0.0] - 2026-12-01\n"); err == nil {
-		t.Error("a released version need not name its rule set")
+		t.Error("a released version without a rule set is accepted")
 	}
 }
 
@@ -283,7 +283,7 @@ func TestUnknownRuleset(t *testing.T) {
 	for _, version := range []string{"", "2026.11.1", "../../rules", "2026.11.18.json"} {
 		_, err := At(version)
 		if _, noText := RulesetText(version); err == nil || noText == nil {
-			t.Errorf("%q is answered for", version)
+			t.Errorf("rule set %q is not refused", version)
 		}
 	}
 	if d, err := At(facts.RulesetVersion); err != nil || d.Assess(Action{Command: "rm -rf /"}).Risk != Critical {

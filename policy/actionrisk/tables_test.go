@@ -76,7 +76,7 @@ func TestEverySightHasARule(t *testing.T) {
 		if l, ok := n.(*ast.BasicLit); ok {
 			what, _ := strconv.Unquote(l.Value)
 			if listed++; seen.Get(what) == nil {
-				t.Errorf("no rule speaks of %s", what)
+				t.Errorf("seen.json has no rule for %s", what)
 			}
 		}
 		return true
@@ -108,7 +108,7 @@ func TestProgramsAreNamedInTables(t *testing.T) {
 				}
 			}
 			if known > 2 && known*2 > len(words) {
-				t.Errorf("%s: a list of programs: %s", path, text)
+				t.Errorf("%s: this list of programs belongs in groups.json: %s", path, text)
 			}
 			return true
 		})
@@ -154,7 +154,7 @@ func TestAProgramIsDescribedOnce(t *testing.T) {
 				for _, name := range names {
 					key := name + " " + column + " " + string(fact)
 					if said[key] {
-						t.Errorf("programs.json says twice: %s", key)
+						t.Errorf("programs.json has a value twice: %s", key)
 					}
 					said[key] = true
 				}
@@ -207,7 +207,7 @@ func TestSharedRoomsKnowNoPrograms(t *testing.T) {
 			if l, ok := compared.Y.(*ast.BasicLit); ok {
 				name, _ := strconv.Unquote(l.Value)
 				if used[filepath.Dir(path)+" "+name] = true; ownMeaning[filepath.Dir(path)][name] == "" {
-					t.Errorf("%s knows %s by its name", path, name)
+					t.Errorf("%s compares the name of the program %s, which is not in ownMeaning", path, name)
 				}
 			}
 			return true
@@ -216,7 +216,7 @@ func TestSharedRoomsKnowNoPrograms(t *testing.T) {
 	for room, names := range ownMeaning {
 		for name := range names {
 			if !used[room+" "+name] {
-				t.Errorf("%s no longer knows %s", room, name)
+				t.Errorf("%s no longer compares the name %s: remove it from ownMeaning", room, name)
 			}
 		}
 	}
@@ -230,7 +230,7 @@ func TestEveryGroupOfWordsIsAskedFor(t *testing.T) {
 	table := facts.Verbs()
 	for _, group := range table.Groups.Entries {
 		if !named[group.Name] {
-			t.Errorf("nobody asks for %s", group.Name)
+			t.Errorf("the engine does not use the group %s", group.Name)
 		}
 	}
 	words := 0

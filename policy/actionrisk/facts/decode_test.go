@@ -12,12 +12,12 @@ func TestTableOfAnotherShape(t *testing.T) {
 		Rules string `json:"rules"`
 	}
 	if err := rules.DecodeTable("shell", &wrong); err == nil {
-		t.Error("an object is read as a list")
+		t.Error("an object is accepted as a list")
 	}
 	var member struct {
 		Other string `json:"other"`
 	}
 	if err := rules.DecodeTable("shell", &member); err == nil {
-		t.Error("an unknown member is passed over")
+		t.Error("an unknown member is accepted")
 	}
 }

@@ -42,10 +42,10 @@ func TestTablesAreGenerated(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(have, source) {
-		t.Errorf("%s is not what the tables say: run go generate ./policy/actionrisk/facts", generatedFile)
+		t.Errorf("%s does not match the tables: run go generate ./policy/actionrisk/facts", generatedFile)
 	}
 	if !bytes.Equal(generate(present(), RulesetHash), source) {
-		t.Error("the generated data is not what was written")
+		t.Error("the compiled data differs from the generated file")
 	}
 }
 

@@ -108,8 +108,8 @@ func setsColumns(rest, after string) bool {
 	return HasSQLWord(strings.ToLower(after), "set") && strings.Contains(after, "=") && !strings.HasPrefix(strings.TrimSpace(rest), "-")
 }
 
-// blockOfSQL reports whether a block contains SQL statements. declare with an option is bash, and
-// a compound command such as "if …; then" is the shell's.
+// blockOfSQL reports whether a block contains SQL statements. The word "declare" with an option is
+// bash, and a compound command such as "if …; then" is the shell's.
 func blockOfSQL(word, low string) bool {
 	option := word == "declare" && strings.HasPrefix(strings.TrimLeft(low, " "), "-")
 	return !option && sql.HoldsSQL(low) && !scan.HasAny(low, "; then", ";then", "; do", "\ndo", "\nthen")

@@ -145,7 +145,7 @@ func clientHolds(e *interp.Env, l *facts.Client, v *act.Invocation) bool {
 }
 
 // underLater is like UnderAny, but also accepts operands in front of the path if they are values
-// of options that the entry of the tool does not list. It skips at most four.
+// of options that the facts do not list for the tool. It skips at most four.
 func underLater(v *act.Invocation, paths []string) bool {
 	if v.UnderAny(paths) {
 		return true

@@ -9,8 +9,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/interp"
 )
 
-// effects judges the effects of the call on its words that the table lists in addition to the
-// rules. An effect does not prove that the rest of the call is harmless.
+// effects judges what the call does to its words according to the table, in addition to the rules.
+// An effect does not prove that the rest of the call is harmless.
 func effects(sh *interp.Process, v *act.Invocation) {
 	for _, f := range sh.Env.Program(v.Exe).Effects {
 		if v.Dry || !f.Holds(v) {

@@ -82,8 +82,8 @@ func StartFiles(sh *interp.Process, w *facts.Wrapper, v *act.Invocation) {
 	}
 }
 
-// startFile judges a file that the command itself wrote. The parameter as is the usual name of the
-// start file, which decides how its content is read.
+// startFile judges a file that the command itself wrote. The parameter "as" is the usual name of
+// the start file, which decides how its content is read.
 func startFile(sh *interp.Process, name, as string, v *act.Invocation) {
 	f, ok := sh.Env.Files[sh.Env.Key(sh.Cwd, name)]
 	if !ok || !f.Known || sh.Src.Depth >= scan.MaxDepth {

@@ -66,8 +66,9 @@ func TestHolds(t *testing.T) {
 	}
 }
 
-// FuzzAssess checks that any text gets one verdict within the budget, whose spans are inside the
-// text, and that the risk in production is never below the risk in development.
+// FuzzAssess checks that every text gets one verdict within the budget, that the spans of the
+// verdict are inside the text, and that the risk in production is never below the risk in
+// development.
 func FuzzAssess(f *testing.F) {
 	for _, a := range seeds(f) {
 		f.Add(a.Command)

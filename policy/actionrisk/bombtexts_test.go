@@ -123,8 +123,8 @@ func doubled(command string) func(string) string {
 	}
 }
 
-// hostileTexts returns a sample of the bombs of at most n characters, in a fixed order: if every
-// is 23, each 23rd bomb. Building all would take longer than judging the sample.
+// hostileTexts returns a sample of the bombs of at most n characters, in a fixed order: each 23rd
+// bomb if the parameter "every" is 23. Building all would take longer than judging the sample.
 func hostileTexts(n, every int) iter.Seq[bomb] {
 	return func(yield func(bomb) bool) {
 		i := 0

@@ -21,7 +21,8 @@ func TestEveryday(t *testing.T) {
 	}
 }
 
-// TestSiblings checks that an effect which must be stopped is stopped in every tool that has it.
+// TestSiblings checks that an effect that must be stopped is stopped in every tool that can cause
+// it.
 func TestSiblings(t *testing.T) {
 	text, err := os.ReadFile("testdata/siblings.txt")
 	if err != nil {

@@ -48,8 +48,8 @@ func (c hiddenCase) close(t *testing.T, name string) {
 	}
 }
 
-// sampleOf returns a function that selects a sample of a long corpus: if every is 6, each 6th
-// case. With LONG=1 it selects all cases.
+// sampleOf returns a function that selects a sample of a long corpus: each 6th case if the
+// parameter "every" is 6. With LONG=1 it selects all cases.
 func sampleOf(t *testing.T, every int) func() bool {
 	t.Helper()
 	if os.Getenv("LONG") != "" {

@@ -7,7 +7,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/act"
 )
 
-// reported calls do with every row of testdata/reports.txt.
+// reported calls the function "do" with every row of testdata/reports.txt.
 func reported(t testing.TB, do func(label, command string)) {
 	for line := range strings.Lines(readFile(t, "testdata/reports.txt")) {
 		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {

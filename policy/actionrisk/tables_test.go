@@ -18,7 +18,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk/rules"
 )
 
-// engineFiles calls do with every Go file of the engine, except tests and generated files.
+// engineFiles calls the function "do" with every Go file of the engine, except tests and generated
+// files.
 func engineFiles(t *testing.T, do func(path string, set *token.FileSet, file *ast.File)) {
 	t.Helper()
 	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
@@ -37,7 +38,8 @@ func engineFiles(t *testing.T, do func(path string, set *token.FileSet, file *as
 	}
 }
 
-// literals calls do with every string literal in the engine's files, with its file and line.
+// literals calls the function "do" with every string literal in the engine's files, with its file
+// and line.
 func literals(t *testing.T, do func(path string, at token.Position, text string)) {
 	t.Helper()
 	engineFiles(t, func(path string, set *token.FileSet, file *ast.File) {

@@ -103,8 +103,8 @@ func (v *Invocation) Option(name string) (*Option, bool) {
 	return nil, false
 }
 
-// abbreviates reports whether given is an abbreviation of want, as "--forc" is of "--force".
-// "--force" does not abbreviate "--force-with-lease", which is another option.
+// abbreviates reports whether the name "given" is an abbreviation of the name "want", as "--forc"
+// is of "--force". "--force" does not abbreviate "--force-with-lease", which is another option.
 func abbreviates(given, want string) bool {
 	return len(given) > 3 && len(given) < len(want) && given[1] == '-' && want[len(given)] != '-' && want[:len(given)] == given
 }
@@ -153,7 +153,8 @@ func (v *Invocation) under(path string) bool {
 	return true
 }
 
-// isWord reports whether have equals want. A star at the start or end of want matches any text.
+// isWord reports whether the word "have" equals the word "want". A star at the start or end of
+// "want" matches any text.
 func isWord(want, have string) bool {
 	if start, ok := strings.CutSuffix(want, "*"); ok {
 		return strings.HasPrefix(have, start)

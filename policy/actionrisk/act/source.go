@@ -95,7 +95,7 @@ type Item struct {
 	Src      *Source
 	From, To int // range in Src.Text
 	Target   string
-	Words    string // for items without an invocation: names of the host or database that it affects
+	Words    string // for items without an invocation: names of the host or database that the item affects
 	Undone   bool   // the effect is rolled back, or is in a routine that is not called, so the level is at most medium
 	Fact     any    // further data from the front-end, which the predicates of its tables read
 }

@@ -235,8 +235,8 @@ func CalldataRules(data string, token *asset, depth int) []string {
 	}
 }
 
-// rule returns a list with one of two rules: the first one if so is true, otherwise the second
-// one.
+// rule returns a list with one of two rules: "then" if the condition "so" is true, and "otherwise"
+// if it is false.
 func (c calldata) rule(so bool, then, otherwise string) []string {
 	if so {
 		return []string{then}

@@ -176,8 +176,9 @@ func inProduction(e *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return act.Word{}, production
 }
 
-// remoteAddress reports whether git push names, with "given", an address on another machine
-// without a variable, and otherwise any other address or a remote that the command added.
+// remoteAddress reports whether git push names an address or a remote that the command added. With
+// the argument "given" it accepts only an address on another machine without a variable, and
+// without "given" only the others.
 func remoteAddress(e *interp.Env, it *act.Item, args []string) (act.Word, bool) {
 	if len(it.Inv.Operands) < 2 {
 		return act.Word{}, false

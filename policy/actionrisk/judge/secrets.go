@@ -214,9 +214,9 @@ func remoteArchive(_ *interp.Env, it *act.Item, _ []string) (act.Word, bool) {
 	return w, w.Text != "" && act.RemotePath(w.Text)
 }
 
-// servers are programs that serve a folder over HTTP. The field by contains the word that starts
-// the server, if the program has other uses, and the field folders the options that name the
-// folder.
+// servers are programs that serve a folder over HTTP. If the program has other uses, the field
+// "by" contains the word that starts the server. The field "folders" lists the options that name
+// the folder.
 var servers = map[string]struct {
 	by      string
 	folders []string

@@ -131,7 +131,7 @@ func brackets(text string) []int {
 	return closing
 }
 
-// callAt returns the call whose parenthesis is at open.
+// callAt returns the call whose parenthesis is at the offset "open".
 func callAt(text, method string, start, open int, closing []int) MongoCall {
 	end := closing[open]
 	if end == 0 {

@@ -27,7 +27,7 @@ type Token struct {
 	List     bool     // Text is the elements of a list, joined by blanks
 	Holes    []string // the expressions whose values are unknown, one for each hole in Text
 	Computed bool     // the name is computed by an expression of the program
-	Partner  int32    // for a bracket: the distance in tokens to the matching one, or Unpaired; 0 before Pair
+	Partner  int32    // for a bracket: the distance in tokens to the matching one, or Unpaired; 0 before Pair is called
 }
 
 // Unpaired is the Partner of a bracket that has no matching bracket.
@@ -100,7 +100,7 @@ func scanInline(e *interp.Env, text, lang string) []Token {
 	return s.out
 }
 
-// add appends a token and moves on to next. It always returns true.
+// add appends a token and moves on to the offset "next". It always returns true.
 func (s *scanner) add(t Token, next int) bool {
 	s.out, s.at = append(s.out, t), min(next, len(s.text))
 	return true

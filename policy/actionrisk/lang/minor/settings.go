@@ -70,8 +70,8 @@ func sectionName(text string) (string, bool) {
 	return name[strings.LastIndexAny(name, ".:")+1:], true
 }
 
-// settingLine judges one line, which the lines in open enclose. It returns the list of open lines
-// for the next line.
+// settingLine judges one line of a settings file. The parameter "open" lists the lines that
+// enclose it; settingLine returns this list for the next line.
 func settingLine(sh *interp.Process, open []openLine, s openLine, text string, to int) []openLine {
 	above := openLine{}
 	if len(open) > 0 {

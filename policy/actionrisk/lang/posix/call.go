@@ -204,7 +204,8 @@ func effective(sh *interp.Process, v *act.Invocation) bool {
 	return matched
 }
 
-// carriedOutput returns the output of a program, after a command that it ran had the output out.
+// carriedOutput returns the output of a program that ran a command. The parameter "out" is the
+// output of this command.
 func carriedOutput(sh *interp.Process, v *act.Invocation, out act.Flow) act.Flow {
 	e := sh.Env
 	if changesItself(e, v) {

@@ -215,7 +215,7 @@ func (r *inlineRun) keepsWritten(name, file tokens.Token) {
 		return
 	}
 	end := closing(r.toks, i+1)
-	for j := end + 1; j+1 < min(end+24, len(r.toks)); j++ { // write is called directly on the result, or on a variable
+	for j := end + 1; j+1 < min(end+24, len(r.toks)); j++ { // the method "write" is called directly on the result, or on a variable
 		if t := r.toks[j]; t.Kind == tokens.Name && strings.HasSuffix(t.Text, ".write") && r.toks[j+1].Kind == '(' {
 			args := r.arguments(j + 1)
 			r.keeps(file, args, r.strings(args))

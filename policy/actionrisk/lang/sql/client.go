@@ -106,8 +106,8 @@ func (p *parser) client(i int) {
 	}
 }
 
-// clientEnd handles an end of a statement that also runs its result, sends it to a program or
-// repeats the statement.
+// clientEnd handles a command of psql that ends a statement and also runs its result (\gexec),
+// sends the result to a program (\g |program) or repeats the statement (\watch).
 func (p *parser) clientEnd(text string, i int) {
 	switch {
 	case strings.HasPrefix(text, `\gexec`):

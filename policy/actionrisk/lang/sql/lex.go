@@ -389,8 +389,8 @@ func (lx *lexer) executable() bool {
 	return true
 }
 
-// quoted reads a quoted token. open is the index of the opening quote; a doubled quote does not
-// end the token.
+// quoted reads a quoted token. The parameter "open" is the index of the opening quote; a doubled
+// quote does not end the token.
 func (lx *lexer) quoted(open int, quote byte, escapes bool, kind sqlKind) sqlKind {
 	s := lx.text
 	i := open + 1

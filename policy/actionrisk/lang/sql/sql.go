@@ -461,8 +461,8 @@ func (p *parser) bare(lo, hi int) {
 	}
 }
 
-// callActs judges the call in [lo,hi), whose arguments begin at open, and reports whether it has
-// an effect.
+// callActs judges the call in [lo,hi), and reports whether it has an effect. The arguments begin
+// at the index "open".
 func (p *parser) callActs(lo, open, hi int) bool {
 	before := len(p.out.Facts)
 	if p.op(open, "(") {
@@ -569,8 +569,8 @@ func (p *parser) inCase(i, lo int) bool {
 	return open > 0
 }
 
-// notBehind maps a verb to the words that cannot precede it at the beginning of a statement. After
-// them it is part of another statement.
+// notBehind maps a verb to words after which the verb does not begin a statement, but is a part of
+// another one.
 var notBehind = sync.OnceValue(func() map[string][]string {
 	return map[string][]string{
 		"delete":  {"on", "before", "after", "of", "or", "then", "for"},

@@ -205,8 +205,8 @@ func (w *winShell) parameter(name string, spec *facts.Cmdlet) (string, bool) {
 	return name, spec == nil
 }
 
-// abbreviated returns the first of the names that is equal to name, or that begins with it. An
-// abbreviation must have at least as many letters as least says.
+// abbreviated returns the first of the names that is equal to a given name, or that begins with
+// it. An abbreviation must have at least the number of letters in the parameter "least".
 func abbreviated(names []string, name string, least int) (string, bool) {
 	i := slices.IndexFunc(names, func(full string) bool {
 		return full == name || len(name) >= least && strings.HasPrefix(full, name)

@@ -98,7 +98,7 @@ func TestRefusals(t *testing.T) {
 var sourceCwd = map[string]string{"nah": "/workspace/project"}
 
 // readJudged reads testdata/judged.txt: single cases of an external corpus, by id, whose label is
-// wrong in our opinion. A person who wrote no rule decided each.
+// wrong in our opinion. For each case a person who wrote none of the rules decided this.
 func readJudged(t testing.TB) map[string]bool {
 	text, err := os.ReadFile("testdata/judged.txt")
 	if err != nil {

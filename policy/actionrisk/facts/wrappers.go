@@ -74,8 +74,8 @@ func (p *Program) takesText(w *Wrapper) {
 }
 
 // OptionText returns the program text in an option's value: the whole value, the part after
-// "exec=" (tar --checkpoint-action), or the value of a setting (ssh -o). For env -S the operands
-// follow it.
+// "exec=" (tar --checkpoint-action), or the value of a setting (ssh -o). For env -S it appends the
+// operands to the text.
 func OptionText(o *act.Option, w *Wrapper, v *act.Invocation) (act.Word, bool) {
 	text := o.Value
 	if rest, ok := strings.CutPrefix(text.Text, "exec="); ok {

@@ -8,7 +8,8 @@ import (
 )
 
 // Function is an operation on texts that programming languages have as a function. functions.json
-// lists the names of each. Of returns false if the arguments are invalid.
+// lists the names of each. The field Of computes the result, and returns false if the arguments
+// are invalid.
 type Function struct {
 	Of func(args []string) (string, bool)
 	// Holes: unknown parts of the arguments may remain unknown parts of the result, and the result

@@ -18,7 +18,7 @@ type MongoCall struct {
 }
 
 // LooksMongo reports whether a text is for the MongoDB shell or a graph database: it begins with
-// db. or use and calls a function.
+// "db." or "use", and calls a function.
 func LooksMongo(text string) bool {
 	text = strings.TrimLeft(text, " \t\r\n;")
 	if strings.HasPrefix(text, "use ") {

@@ -222,9 +222,9 @@ func (p *parser) closes(i, hi int) int {
 	return p.closing[i]
 }
 
-// split cuts [lo,hi) at a connective: the keyword word or the operator sign. It ignores
-// connectives inside parentheses and CASE, and the AND of BETWEEN. It returns nil if there is
-// none.
+// split cuts [lo,hi) at each connective: the keyword in the parameter "word" or the operator in
+// "sign". It ignores connectives inside parentheses and CASE, and the AND of BETWEEN. It returns
+// nil if there is none.
 func (p *parser) split(lo, hi int, word, sign string) [][2]int {
 	var parts [][2]int
 	cases, between, from := 0, false, lo

@@ -141,8 +141,8 @@ func (w *jsonWalk) approves(args *tree.Node) bool {
 	return args.Get("spender") != nil && w.payment("approve", args)
 }
 
-// readBetter is judgedBetter for a tool that reads. It may pay for what it reads, or read with a
-// program that shows secrets or takes an argument for an option.
+// readBetter is judgedBetter for a tool that reads. Such a tool may pay for what it reads, or
+// start a program that shows secrets or takes an argument for an option.
 func (w *jsonWalk) readBetter(name string, args *tree.Node) bool {
 	if facts.Says(facts.ToolWords(name), "paid") && w.payment(name, args) {
 		return true
@@ -344,8 +344,8 @@ func (w *jsonWalk) arguments(name, class string, args *tree.Node) bool {
 // isText reports whether n is a string.
 func isText(n *tree.Node) bool { return n != nil && n.Kind == '"' }
 
-// shapeOf judges arguments that shape recognizes. For a tool that reads, an address is an account
-// to read and not the recipient of a transfer.
+// shapeOf judges arguments whose form the method shape recognizes. For a tool that reads, an
+// address is an account to read and not the recipient of a transfer.
 func (w *jsonWalk) shapeOf(class string, args *tree.Node) bool {
 	if class == "read" && args.Get("to", "address", "contract", "contractAddress", "contract_address") != nil {
 		return false

@@ -15,8 +15,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// firstMigration is the first migration of every database. When it is applied, Beginning replaces
-// the placeholder in it.
+// firstMigration is the first migration of every database. When the file is applied, the
+// placeholder in it is replaced by the result of the function Beginning.
 const (
 	firstMigration = "0001_ledger.up.sql"
 	placeholder    = "{beginning}"
@@ -45,8 +45,8 @@ func Check(ctx context.Context, databaseURL string) error {
 	return conn.Close(context.WithoutCancel(ctx))
 }
 
-// CheckCurrent returns an error that says what to do unless the database has the schema for which
-// this program was built.
+// CheckCurrent returns nil if the database has the schema for which this program was built, and
+// otherwise an error that says what to do.
 func CheckCurrent(ctx context.Context, databaseURL string) error {
 	current, latest, dirty, err := Status(ctx, databaseURL)
 	switch {

@@ -254,7 +254,7 @@ func run(ctx context.Context, config *pgx.ConnConfig, files fs.FS, action func(*
 	}
 	var failed database.Error
 	if errors.As(err, &failed) {
-		return failed.OrigErr // the text of failed would repeat the whole file
+		return failed.OrigErr // the error text of the library would repeat the whole file
 	}
 	return err
 }

@@ -85,7 +85,8 @@ func readHeads(ctx context.Context, tx pgx.Tx) (h ledgerHeads, err error) {
 	return h, err
 }
 
-// addHeads creates the partitions with the numbers from to to-1.
+// addHeads creates partitions. from is the number of the first one, and to the number after the
+// last.
 func addHeads(ctx context.Context, tx pgx.Tx, origin string, from, to int) error {
 	emptyRoot := sha256.Sum256(nil)
 	for p := from; p < to; p++ {

@@ -73,7 +73,7 @@ func itemOf(e ledger.Event, kind string, integrity seal.Integrity) HistoryItem {
 		Ledger: e.LedgerPosition()}
 }
 
-// applyRecorded inserts the decisions and receipts before the first approval of a list. For a
+// applyRecorded inserts the decisions and receipts of a list up to its first approval. For a
 // decision, the displayed members are read from its event when it is listed, because far more
 // decisions are written than listed.
 func applyRecorded(ctx context.Context, l *ledger.Ledger, tx pgx.Tx, list []ledger.Event) (n int, err error) {

@@ -23,7 +23,7 @@ var oversight = projection{
 	apply:   applyOversight,
 }
 
-// reviewSeries is the series of the decisions that need a review.
+// reviewSeries is the name of the numbered series of the decisions that need a review.
 const reviewSeries = "decision/needs_review"
 
 func applyOversight(ctx context.Context, tx pgx.Tx, e ledger.Event) error {

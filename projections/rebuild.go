@@ -240,7 +240,7 @@ func (m *model) rebuild(ctx context.Context, forced bool) error {
 	if err := scratch.begun(ctx); err != nil {
 		return err
 	}
-	for n := 1; ; n++ { // repeated, because a long query may lock the old tables or many events may be appended
+	for n := 1; ; n++ { // repeat the swap, because it fails while a long query locks the old tables or if many events are appended
 		if err := scratch.catchUp(ctx); err != nil {
 			return err
 		}

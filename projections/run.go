@@ -124,7 +124,7 @@ func (r *run) reached(position int64) {
 	r.advance(position)
 }
 
-// advance must be called with mu held.
+// advance sets the position, if it is higher, and wakes the waiting queries. mu must be held.
 func (r *run) advance(position int64) {
 	if position > r.position {
 		r.position = position
@@ -133,8 +133,7 @@ func (r *run) advance(position int64) {
 	}
 }
 
-// Reasons why a batch is sent again, starting after the checkpoint at that time. Nothing has
-// changed.
+// Reasons why a step has changed nothing. The events after the checkpoint are then sent again.
 var (
 	errElsewhere = errors.New("another node has this projection")
 	errGap       = errors.New("the batch does not follow the checkpoint, which another node or a crash has moved back")
@@ -196,8 +195,9 @@ func (r *run) one(ctx context.Context, e ledger.Event) error {
 	}
 }
 
-// passes handles a batch that has no effect and follows the applied events. The read model is then
-// up to date. The checkpoint is stored only from time to time, for nodes that start later.
+// passes reports whether a batch has no effect and follows the applied events. If so, the read
+// model counts as up to date. The checkpoint is stored only from time to time, for nodes that
+// start later.
 func (r *run) passes(batch []ledger.Event) bool {
 	for _, e := range batch {
 		if r.takes(e) {
@@ -214,7 +214,7 @@ func (r *run) passes(batch []ledger.Event) bool {
 }
 
 // step applies events and advances the checkpoint in one transaction. It skips events at or before
-// the checkpoint, and refuses a batch that does not follow it.
+// the checkpoint, and refuses a batch with a gap after the checkpoint.
 func (r *run) step(ctx context.Context, batch []ledger.Event) error {
 	last := batch[len(batch)-1]
 	var at checkpoint

@@ -185,8 +185,8 @@ func (p *Projections) event(ctx context.Context, tenant string, position int64) 
 
 // handOn writes the first checkpoint of a projection without tables. A sink starts at the first
 // event; webhooks start at the head, because no webhook existed before. If a checkpoint names no
-// event of this ledger because the database was restored, it is reset. A sink can drop repeated
-// messages by their ids.
+// event of this ledger because the database was restored, handOn writes a first checkpoint again.
+// A sink then publishes events twice, and readers can drop repeated messages by their ids.
 func (m *model) handOn(ctx context.Context) error {
 	for _, r := range m.runs {
 		if err := r.handOn(ctx); err != nil {

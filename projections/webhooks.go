@@ -49,8 +49,9 @@ type listener struct {
 	from, removed int64 // positions of its creation and removal; removed is 0 while the webhook exists
 }
 
-// listeners caches the webhooks of tenants together with the version of their stream, so that a
-// batch must read only versions. It belongs to the goroutine that follows the partition.
+// listeners caches the webhooks of tenants together with the version of their stream, so that for
+// a batch only the versions must be read again. It belongs to the goroutine that follows the
+// partition.
 type listeners struct {
 	version map[string]int64 // version of the stream by tenant; no entry if the tenant has no webhooks
 	known   map[string][]listener

@@ -10,7 +10,7 @@
 //	bench start     time from the start of the program to its first answers, on a long ledger
 //	bench doors     the quick gate while slow or expensive requests occupy the service
 //	bench verify    an auditor's verify, compared with a bare read of the same rows, and how
-//	                much it and checkpoints slow appends down
+//	                much verify and checkpoints slow appends down
 //	bench export    an organization's export, compared with a bare read, and how much it slows
 //	                appends down
 //	bench selection the export of all denied decisions, as the ledger grows
@@ -23,8 +23,8 @@
 //	bench hook      the guard of a coding agent, from its start to its answer
 //	bench picture   the picture of the README: the output of the demo
 //
-// It starts its own PostgreSQL in a temporary folder, with fsync on, unless DATABASE_URL names a
-// database. That database must have the roles of the service and must contain nothing of value.
+// bench starts its own PostgreSQL in a temporary folder, with fsync on, unless DATABASE_URL names
+// a database. That database must have the roles of the service and must contain nothing of value.
 package main
 
 import (

@@ -24,7 +24,7 @@ type Documented struct {
 	policy.Rule
 	Protocols []string       // protocols of a rule of decisions; empty for warnings and receipts
 	Effects   []string       // possible effects; empty for warnings
-	Request   jsontext.Value // the evaluated example: policy and intent; only a policy; or decision and receipt
+	Request   jsontext.Value // the evaluated example: a policy with an intent, a policy alone, or a decision with a receipt
 	Finding   jsontext.Value
 }
 

@@ -127,7 +127,8 @@ type Row struct {
 	Values       []Cell  `json:"values" jsonschema_description:"One value for each terminal assumption."`
 }
 
-// Cell is the value for one pair. It is null if growth is not below the discount rate.
+// Cell is the value for one pair of discount rate and terminal assumption. It is null if growth is
+// not below the discount rate.
 type Cell struct {
 	TerminalValue   float64  `json:"terminalValue" jsonschema_description:"The terminal assumption: growth rate or multiple."`
 	EnterpriseValue *float64 `json:"enterpriseValue" jsonschema:"nullable" jsonschema_description:"Enterprise value, in currency."`

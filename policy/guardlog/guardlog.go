@@ -46,8 +46,8 @@ func (l Line) Sum() (string, error) {
 	return hex.EncodeToString(sum[:]), err
 }
 
-// MostLines is the largest number of lines in a report, because the event of a report is read as a
-// whole.
+// MostLines is the largest number of lines in a report. The limit is needed because a report is
+// stored as one ledger event, which is always read as a whole.
 const MostLines = 500
 
 // Report contains consecutive lines of a log, signed by the machine that wrote them.

@@ -7,8 +7,8 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// documented describes each finding. Its reason and its fix are those of rules, which answers
-// contain.
+// documented describes each finding. The reason and the fix are those of the table rules; answers
+// contain the same texts.
 func documented() []policy.Rule {
 	list := []policy.Rule{
 		{ID: "hidden_instruction_block", Why: "the model obeys it, and the person who approves the tool does not see it", Example: `{}`},

@@ -4,10 +4,10 @@ package mcprisk
 const (
 	maxTools       = 500     // tools in one manifest; the largest public servers have fewer than 200
 	maxServers     = 200     // servers in one client configuration
-	maxFindings    = 500     // in one answer; the most severe are kept
+	maxFindings    = 500     // findings in one answer; the most severe are kept
 	maxEvidence    = 120     // code points of evidence in a finding
 	maxDescription = 4096    // code points; people do not read longer descriptions
-	manyTools      = 40      // with more tools, models choose noticeably worse
+	manyTools      = 40      // a manifest with more tools gets a finding, because models then choose noticeably worse
 	minBase64      = 120     // characters from which a base64 value counts as a payload, not as an identifier
 	minHex         = 160     // hexadecimal digits from which a value counts as a payload; two SHA-256 have 128
 	minLine        = 60      // characters of a line in a wrapped payload; e-mail wraps at 76, PEM at 64

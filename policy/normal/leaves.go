@@ -97,9 +97,9 @@ func digits(token jsontext.Token) string {
 	return text
 }
 
-// Pointer returns prefix with the JSON pointer of the leaf after it. It stops before the first
-// name that could not be a member name of a contract, or for which passes returns false, so that
-// an answer does not repeat names that the caller invented.
+// Pointer returns prefix, followed by the JSON pointer of the leaf. It stops before the first name
+// that could not be a member name of a contract, or for which the function passes returns false,
+// so that an answer does not repeat names that the caller invented.
 func (l Leaf) Pointer(prefix string, passes func(name string) bool) string {
 	for _, s := range l.steps {
 		part := s.name

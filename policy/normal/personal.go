@@ -11,7 +11,8 @@ import (
 // megabyte, and a bounded repetition in the middle of an expression costs a microsecond per byte.
 // Each function first searches for a literal, and then reads the bytes near it at most once.
 
-// found reports whether accept returns true for the position of some occurrence of literal.
+// found reports whether text contains literal at a position for which the function accept returns
+// true.
 func found(text, literal string, accept func(at int) bool) bool {
 	for from := 0; ; {
 		at := strings.Index(text[from:], literal)
@@ -30,7 +31,8 @@ func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
 func isLower(c byte) bool { return c >= 'a' && c <= 'z' }
 func isAlnum(c byte) bool { return isDigit(c) || isUpper(c) || isLower(c) }
 
-// run returns the number of bytes, at most limit, at the start of text for which is returns true.
+// run returns how many bytes at the start of text satisfy the function is. It counts at most limit
+// bytes.
 func run(text string, limit int, is func(byte) bool) int {
 	n := 0
 	for n < len(text) && n < limit && is(text[n]) {

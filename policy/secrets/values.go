@@ -140,8 +140,8 @@ func isLiteral(value string, class class) bool {
 	return !Placeholder(value) && (class == certain || !isAddress(value))
 }
 
-// random reports whether a value may be random: it has at least least bytes, letters and digits,
-// and no white space, colon, comma or at-sign.
+// random reports whether a value may be random: it has letters and digits, and no white space,
+// colon, comma or at-sign. least is the smallest length of such a value in bytes.
 func random(value string, least int) bool {
 	if len(value) < least {
 		return false

@@ -225,7 +225,7 @@ func TestModesAgree(t *testing.T) {
 		if c := *in.Compounding; c != "annual" && c != "simple" || *in.DistributableAmount == 0 {
 			t.Skip("no dated counterpart")
 		}
-		in.GPCommitmentRate = nil // its rounding to cents changes lpMoic
+		in.GPCommitmentRate = nil // rounding the GP's commitment to cents would change lpMoic
 		years := rapid.IntRange(1, 10).Draw(t, "years")
 		in.HoldingPeriodYears = ptr(float64(years))
 		dated := in

@@ -575,7 +575,8 @@ func organizationSuspended(ctx context.Context, w *world) error {
 	})
 }
 
-// pause waits for a random time between least and most milliseconds while clients call.
+// pause waits for a random time while clients call. least and most are the limits of the time in
+// milliseconds.
 func (w *world) pause(ctx context.Context, least, most int) error {
 	return pauseFor(ctx, time.Duration(least+w.rand.IntN(most-least))*time.Millisecond)
 }

@@ -194,7 +194,7 @@ func (m scaling) paper(workers int) float64 {
 }
 
 // drawn returns a table with a line for each number of workers: the calculated and the simulated
-// rate, and the processor cores that the service needs for it.
+// rate, and the processor cores that the service needs for that rate.
 func (m scaling) drawn() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "model: a batch takes %.2f ms and %.4f ms for each event, the service %.4f ms of a core for each append; %d callers, %d partitions\n",

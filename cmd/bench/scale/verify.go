@@ -119,9 +119,9 @@ func (c *Verify) size(ctx context.Context, s *rig.Scratch, size int64) error {
 	return nil
 }
 
-// checkpoints compares 64 concurrent appends with checkpoints, without checkpoints, and the
-// anchor. The order alternates between rounds. It also prints the lag: the time from an append
-// until a signed checkpoint covers it.
+// checkpoints compares three rates: 64 concurrent appends while checkpoints are written, the same
+// appends without checkpoints, and the anchor. The order alternates between rounds. It also prints
+// the lag: the time from an append until a signed checkpoint covers it.
 func (c *Verify) checkpoints(ctx context.Context, s *rig.Scratch) error {
 	var costs, ratios []float64
 	var lags []time.Duration

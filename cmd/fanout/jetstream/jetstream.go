@@ -23,7 +23,7 @@ import (
 
 const (
 	stream     = "countersign"
-	duplicates = 10 * time.Minute // longer than a usual outage of a node; not longer still, because JetStream keeps the ids in memory
+	duplicates = 10 * time.Minute // longer than a usual outage of a node, but limited, because JetStream keeps the ids in memory
 	patience   = 5 * time.Second  // time limit of an acknowledgement
 	tooLarge   = 10054            // the server's error code for a message larger than the limit of the stream
 )

@@ -73,7 +73,7 @@ type Intent struct {
 	PayToInvalid           bool   `json:"payToInvalid,omitzero"`
 	AmountUnits            string `json:"amountUnits,omitempty"`
 	AmountUnitsInvalid     bool   `json:"amountUnitsInvalid,omitzero"`
-	AmountUnitsInUSD       string `json:"amountUnitsInUsd,omitempty"` // exact decimal; absent unless the asset is known
+	AmountUnitsInUSD       string `json:"amountUnitsInUsd,omitempty"` // exact decimal; present only if the asset is known
 	AmountUSD              string `json:"amountUsd,omitempty"`        // exact decimal
 	AmountUSDInvalid       bool   `json:"amountUsdInvalid,omitzero"`  // negative, or not a decimal within the limits
 	FacilitatorURL         string `json:"facilitatorUrl,omitempty"`

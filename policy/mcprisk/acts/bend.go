@@ -7,7 +7,7 @@ import (
 )
 
 // Says returns the ids of the rules that the sentence as a whole matches. tool is false for the
-// text of a parameter: what a parameter is for is not what the tool does.
+// text of a parameter, which does not say what the tool does.
 func (s *Sentence) Says(tool, summary, first bool) (rules []string) {
 	if tool && s.Sounds(summary) {
 		rules = append(rules, "malicious_capability")

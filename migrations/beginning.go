@@ -22,8 +22,8 @@ const (
 	placeholder    = "{beginning}"
 )
 
-// ErrAnotherBeginning means that the first migration of a database was another one than this
-// program's. Such a database cannot be migrated.
+// ErrAnotherBeginning means that the first migration of a database differs from that of this
+// program. Such a database cannot be migrated.
 var ErrAnotherBeginning = errors.New("the database was made by another program, before the first release, and cannot be migrated: " +
 	"start with an empty database or data folder, or use the program that made this one")
 

@@ -85,8 +85,7 @@ func readHeads(ctx context.Context, tx pgx.Tx) (h ledgerHeads, err error) {
 	return h, err
 }
 
-// addHeads creates partitions. from is the number of the first one, and to the number after the
-// last.
+// addHeads creates the partitions with the numbers n where from <= n < to.
 func addHeads(ctx context.Context, tx pgx.Tx, origin string, from, to int) error {
 	emptyRoot := sha256.Sum256(nil)
 	for p := from; p < to; p++ {

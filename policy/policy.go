@@ -134,7 +134,7 @@ type answer struct {
 	state    func(id, issuedAt string) any
 }
 
-// Common has the members that every service accepts, except a Bare one. Input structs embed it.
+// Common has the members that a service accepts if it is not Bare. Input structs embed it.
 type Common struct {
 	Reference string `json:"reference,omitempty" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"The caller's own reference, echoed in the answer."`
 }

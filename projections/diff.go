@@ -95,7 +95,7 @@ func (r *run) exactly(ctx context.Context, to int64) error {
 			return err
 		}
 		if len(batch) == 0 {
-			return fmt.Errorf("the ledger ends at %d, the read model in use at %d", at, to)
+			return fmt.Errorf("the ledger ends at position %d, but the read model in use is at %d", at, to)
 		}
 		if err := r.through(ctx, batch); err != nil {
 			return err

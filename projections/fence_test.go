@@ -129,7 +129,7 @@ func TestReadModelPutBackBetweenAnyTwoBatches(t *testing.T) {
 					sql(fmt.Sprintf(empty, reset.to))
 				}
 			}
-			for range 2 * len(kinds) { // let both continue to the end
+			for range 2 * len(kinds) { // let both nodes continue to the end
 				a.deliver(t.Context())
 				b.deliver(t.Context())
 			}
@@ -205,10 +205,10 @@ func TestCheckpointOfAnotherLedger(t *testing.T) {
 	}
 }
 
-// TestSimulatedReadModel checks the same in random orders, because its runs are too long to try
-// all: two nodes, and between any two of their steps a rebuild, or a crash of the database that
-// moves the read model back to an earlier event. The test prints the seed; the environment
-// variable SEED repeats a run.
+// TestSimulatedReadModel checks with random orders of the steps that no event is skipped or
+// applied twice. The runs are too long to try all orders: two nodes, and between any two of their
+// steps a rebuild, or a crash of the database that moves the read model back to an earlier event.
+// The test prints the seed; the environment variable SEED repeats a run.
 func TestSimulatedReadModel(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
@@ -256,7 +256,7 @@ func TestSimulatedReadModel(t *testing.T) {
 				fmt.Fprint(&order, at)
 			}
 		}
-		for range 2 * len(kinds) { // let both continue to the end
+		for range 2 * len(kinds) { // let both nodes continue to the end
 			nodes[0].deliver(t.Context())
 			nodes[1].deliver(t.Context())
 		}

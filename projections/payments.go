@@ -46,7 +46,7 @@ func applyPayments(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 	case events.RefundSent:
 		id, refund = fact.PaymentID, "sent"
 	}
-	// A state event replaces the reason; a settled payment has none.
+	// An event with a new state replaces the reason. A settled payment has no reason.
 	_, err = tx.Exec(ctx, `update payments set state = coalesce(nullif($2, ''), state), transaction = coalesce(nullif($3, ''), transaction),
 		reason = case when $2 = '' then reason else $4 end, refund = coalesce(nullif($5, ''), refund) where payment_id = $1`,
 		id, state, transaction, reason, refund)

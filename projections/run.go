@@ -135,7 +135,7 @@ func (r *run) advance(position int64) {
 
 // Reasons why a step has changed nothing. The events after the checkpoint are then sent again.
 var (
-	errElsewhere = errors.New("another node has this projection")
+	errElsewhere = errors.New("another node works on this projection")
 	errGap       = errors.New("the batch does not follow the checkpoint, which another node or a crash has moved back")
 	errVersion   = errors.New("the read model has another version: only programs of that version advance it")
 	errForeign   = errors.New("the checkpoint names an event that this ledger does not have: rebuild the read model with countersign replay rebuild")

@@ -46,7 +46,7 @@ type listener struct {
 	tenant, id    string
 	partition     int16
 	topics        []string
-	from, removed int64 // positions of its creation and removal; removed is 0 while the webhook exists
+	from, removed int64 // positions of the events that created and removed the webhook; removed is 0 while the webhook exists
 }
 
 // listeners caches the webhooks of tenants together with the version of their stream, so that for
@@ -165,7 +165,7 @@ func listenersOf(ctx context.Context, tx pgx.Tx, p int16, tenants []string) (map
 	return found, err
 }
 
-// topicsOf returns the topics of an event, except checkpoints.
+// topicsOf returns the topics of an event, except the topic checkpoints.
 func topicsOf(e ledger.Event) ([]string, error) {
 	switch e.Type {
 	case events.TypeDecisionRecorded:

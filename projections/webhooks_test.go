@@ -77,7 +77,7 @@ func TestWebhooksAreRememberedByTheVersionOfTheirStream(t *testing.T) {
 }
 
 // Partitions are followed concurrently, so each has its own cache of webhooks and never writes to
-// another one's.
+// the cache of another partition.
 func TestWebhooksAreRememberedByPartition(t *testing.T) {
 	t.Parallel()
 	l := openLedger(t, ledgertest.NewPartitioned(t, 4))

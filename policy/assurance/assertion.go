@@ -167,8 +167,9 @@ func hostBlockCovers(wide, narrow string) bool {
 	return err1 == nil && err2 == nil && blockCovers(w, n)
 }
 
-// blockCovers reports whether the blocked entry wide blocks every host that narrow contains. Ports
-// do not matter. An entry "h" blocks h and every host below it; "*.h" does not block h itself.
+// blockCovers reports whether the entry wide of a block list blocks every host that the entry
+// narrow blocks. Ports do not matter. An entry "h" blocks h and every host below it; "*.h" does
+// not block h itself.
 func blockCovers(wide, narrow normal.HostEntry) bool {
 	if wide.Host == narrow.Host {
 		return !wide.Wildcard || narrow.Wildcard

@@ -289,7 +289,8 @@ func readTerms(c *money.Check, in Input) *terms {
 		c.Above("/yearsToMaturity", b.years, 0, maxYears)
 		return b
 	}
-	// A bond with dates needs both. The irregular periods and the schedules depend on them.
+	// A bond with dates needs both of them, settlement and maturity. The irregular periods and the
+	// schedules depend on them.
 	if in.SettlementDate == nil {
 		c.Missing("/settlementDate")
 	}
@@ -364,7 +365,7 @@ func (b *terms) readIrregular(c *money.Check, in Input) {
 	if first <= b.issue {
 		c.Refuse("inconsistent_input", "/firstCouponDate", "firstCouponDate must be after issueDate")
 	} else if !b.isCouponDate(first) {
-		c.Refuse("inconsistent_input", "/firstCouponDate", "firstCouponDate must be a whole number of coupon periods before lastCouponDate, or before maturityDate without it")
+		c.Refuse("inconsistent_input", "/firstCouponDate", "firstCouponDate must be a whole number of coupon periods before lastCouponDate (without lastCouponDate: before maturityDate)")
 	}
 	b.first = first
 }

@@ -45,8 +45,7 @@ type Input struct {
 	AllowInternational *bool  `json:"allowInternational,omitempty" jsonschema_description:"Whether non-ASCII letters are accepted (RFC 6531). Default true."`
 }
 
-// Output is the result of the check. The parts of the address are null unless the address is
-// valid.
+// Output is the result of the check. If the address is not valid, its parts are null.
 type Output struct {
 	SyntaxValid         bool             `json:"syntaxValid" jsonschema_description:"Correct by the grammar of RFC 5322, including obsolete forms."`
 	Valid               bool             `json:"valid" jsonschema_description:"Usable with SMTP as written."`

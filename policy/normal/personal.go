@@ -31,8 +31,7 @@ func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
 func isLower(c byte) bool { return c >= 'a' && c <= 'z' }
 func isAlnum(c byte) bool { return isDigit(c) || isUpper(c) || isLower(c) }
 
-// run returns how many bytes at the start of text satisfy the function is. It counts at most limit
-// bytes.
+// run counts the bytes at the start of text for which is(byte) is true, at most limit.
 func run(text string, limit int, is func(byte) bool) int {
 	n := 0
 	for n < len(text) && n < limit && is(text[n]) {

@@ -219,7 +219,7 @@ func repeated(body string) bool {
 	return distinct <= 2 || strings.Contains(body, "xxxxx") || strings.Contains(body, "your") && distinct < 16
 }
 
-// atLeast returns a function that matches a run of bytes that satisfy the function is. least is the
+// atLeast returns a function that matches a run of bytes for which is(byte) is true. least is the
 // smallest length of the run.
 func atLeast(least int, is func(byte) bool) func(string) int {
 	return func(rest string) int {
@@ -232,7 +232,7 @@ func atLeast(least int, is func(byte) bool) func(string) int {
 
 func exactly(length int, is func(byte) bool) func(string) int { return between(length, length, is) }
 
-// between returns a function that matches a run of bytes that satisfy the function is. least and
+// between returns a function that matches a run of bytes for which is(byte) is true. least and
 // most are the limits of its length, and the word must end after it.
 func between(least, most int, is func(byte) bool) func(string) int {
 	return func(rest string) int {
@@ -400,8 +400,7 @@ func isBase64URL(c byte) bool   { return isURLSafe(c) || c == '=' }
 func isAlnumDollar(c byte) bool { return isAlnum(c) || c == '$' }
 func isToken68(c byte) bool     { return isDotted(c) || c == '~' || c == '+' || c == '/' || c == '=' }
 
-// run returns how many bytes at the start of a text satisfy the function is. It counts at most
-// limit bytes.
+// run counts the bytes at the start of a text for which is(byte) is true, at most limit.
 func run(text string, limit int, is func(byte) bool) int {
 	n := 0
 	for n < len(text) && n < limit && is(text[n]) {

@@ -72,8 +72,9 @@ func nameBefore(text string) (name string, quoted bool) {
 	return text[start:end], quoted
 }
 
-// valueAt returns the value that begins at from, if it is a secret. If tight is false, the sign
-// before the value may be punctuation, so the value counts only if it looks random.
+// valueAt returns the value that begins at the position from, if it is a secret. If tight is
+// false, the sign before the value may be punctuation, so the value counts only if it looks
+// random.
 func valueAt(text string, from int, class class, tight bool) (Span, bool) {
 	const judged = 96
 	open := from

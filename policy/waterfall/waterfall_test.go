@@ -201,7 +201,8 @@ func TestTiersSumToTheCent(t *testing.T) {
 	})
 }
 
-// If one cent more is distributed, one side gets one cent more and the other not less.
+// If one cent more is distributed, either the investors or the GP get this cent, and the other
+// side gets as much as before.
 func TestBothSidesGainWithTheAmount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawSimple(t)

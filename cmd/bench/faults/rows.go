@@ -31,7 +31,7 @@ type Row struct {
 var Table = []Row{
 	{"node-killed", "the only node is killed with -9 three times, the last time just after its PostgreSQL; a supervisor starts it again", nodeKilled},
 	{"database-killed", "PostgreSQL is killed with -9; the node starts it again by itself", databaseKilled},
-	{"two-nodes-one-killed", "two nodes on one ledger; the one that runs PostgreSQL is killed with -9; the other takes it over", oneOfTwoKilled},
+	{"two-nodes-one-killed", "two nodes on one ledger; the node that runs PostgreSQL is killed with -9; the other node then runs PostgreSQL", oneOfTwoKilled},
 	{"backends-terminated", "two nodes; every connection to PostgreSQL is terminated, ten times", backendsTerminated},
 	{"listener-terminated", "the connections that wait for notifications are terminated; read models follow by polling", listenerTerminated},
 	{"connection-cut", "the network between node and PostgreSQL cuts connections at random bytes, fifty times", connectionCut},

@@ -364,8 +364,8 @@ func status(url string) int {
 	return answer.StatusCode
 }
 
-// until waits for the function done to return true. It returns an error that names what it waited
-// for if the time is over or a client noticed a broken promise.
+// until waits until done() is true. It returns an error that names what it waited for if the time
+// is over or a client noticed a broken promise.
 func (w *world) until(ctx context.Context, what string, done func() bool) error {
 	for !done() {
 		if failed := w.met(); failed != nil {

@@ -86,8 +86,8 @@ const (
 	atRandom  = 30 * time.Millisecond  // longest random pause before a decision, so that decisions are not in step with the reader's polling
 )
 
-// delays requests decisions one after the other and polls the table of the history until it
-// contains each.
+// delays requests decisions one after the other. After each it polls the table of the history
+// until the table contains the decision.
 func delays(ctx context.Context, b *rig.Service, token string, during time.Duration) (rig.Sample, error) {
 	c, err := b.Client()
 	if err != nil {

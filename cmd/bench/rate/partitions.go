@@ -15,7 +15,7 @@ import (
 
 const (
 	partitionCallers = 64
-	partitionTenants = 256 // callers use these tenants in turn; the number is large enough that every partition has some
+	partitionTenants = 256 // callers use these tenants in turn; there are enough of them that every partition has several
 )
 
 // partitioned is a ledger with a given number of partitions and the results of its load.

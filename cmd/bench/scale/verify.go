@@ -32,7 +32,7 @@ type Verify struct {
 	Only   []string      `help:"Parts to measure: ${enum}. Default: all." enum:"tree,appends,checkpoints,signatures,rebuild"`
 	Events []int64       `help:"Sizes at which chain and tree are verified; memory should not grow with them." default:"10000,100000,1000000"`
 	Signed int           `help:"Signed decisions to verify with their signatures." default:"20000"`
-	Agents []int         `help:"Numbers of agents, whose ids are encrypted, which needs a second signature; 0 for decisions without an agentId." default:"0,100"`
+	Agents []int         `help:"Numbers of agents; their ids are encrypted, so that each decision needs a second signature. 0: decisions without an agentId." default:"0,100"`
 	Runs   int           `help:"Runs of each; the median counts." default:"3"`
 	During time.Duration `help:"Length of each run with appends." default:"5s"`
 

@@ -36,7 +36,7 @@ var parameters = map[string]string{
 func parse(address string) ([]kgo.Opt, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "kafka" || u.Host == "" {
-		return nil, errors.New("the URL must be such as kafka://user:password@host:9092,host2:9092/topic?tls=true")
+		return nil, errors.New("the URL must look like kafka://user:password@host:9092,host2:9092/topic?tls=true")
 	}
 	q, err := query(u.RawQuery)
 	if err != nil {

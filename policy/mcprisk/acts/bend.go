@@ -110,7 +110,8 @@ func (s *Sentence) Bends(summary, first bool) (id string) {
 	return ""
 }
 
-// follows reports whether one of words comes directly after the word before.
+// follows reports whether a word of the list words comes directly after the word that the
+// parameter before names.
 func (a *Act) follows(before string, words ...string) bool {
 	for _, part := range [][]meaning.Word{a.Topic, a.Rest} {
 		for i, w := range part {

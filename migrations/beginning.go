@@ -77,7 +77,8 @@ func checkBeginning(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// numbered is a source of migrations that inserts Beginning into the first one.
+// numbered is a source of migrations that inserts the result of Beginning into the first
+// migration.
 type numbered struct{ source.Driver }
 
 func readNumbered(folder fs.FS) (numbered, error) {

@@ -219,7 +219,7 @@ func shards(partitions int) int {
 	return 2 * partitions
 }
 
-// eraseSubject is the function of the first migration in a form that Citus can plan: with
+// eraseSubject is the erase function of the first migration, in a form that Citus can plan: with
 // parameters as values, and without a join that reads a payload.
 const eraseSubject = `
 create or replace function erase_subject(of_p smallint, of_pos bigint) returns void

@@ -31,8 +31,8 @@ func Genesis(origin, tenant string) [sha256.Size]byte {
 
 // initialise writes the head, and the head of the empty tree, of each partition if they do not
 // exist. It checks that origin and number of partitions are the requested ones. Neither can change
-// later, but partitions can be added until the first event. partitions 0 means the existing
-// number, or one.
+// later, but partitions can be added until the first event. If partitions is 0, the existing
+// number is used, or one.
 func initialise(ctx context.Context, conn *pgx.Conn, origin string, partitions int) error {
 	wanted := origin
 	if origin == "" {

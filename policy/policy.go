@@ -44,16 +44,16 @@ func Refuse(code, path, message string) error {
 const Version = "1.0.0"
 
 // Groups of services. Each has a page and a tag in the contract. The gate has its own group, so
-// that developers who look for it do not meet finance first.
+// that developers who look for the gate do not first see finance services.
 const (
 	GroupSafety   = "action-safety"
 	GroupPayments = "payments"
 	GroupFinance  = "finance"
 )
 
-// Largest request bodies in bytes. ActionBody is the limit for requests with one action: eight
-// times the size of the twelve members of an action. ServiceBody is the limit of a service that
-// declares none.
+// Largest request bodies in bytes. ActionBody is the limit for requests with one action: about
+// eight times the largest size of the twelve members of an action. ServiceBody is the limit of a
+// service that declares none.
 const (
 	ActionBody  = 65_536
 	ServiceBody = 1_048_576

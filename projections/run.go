@@ -39,7 +39,7 @@ type run struct {
 	moved    chan struct{} // closed when position grows
 
 	// Owned by the handler. The events after from, up to passed, do not change the read model. So
-	// a batch that starts at passed+1 may follow any checkpoint between the two.
+	// a batch that starts at passed+1 may follow any checkpoint between from and passed.
 	from, passed int64
 	savedAt      time.Time
 }
@@ -276,8 +276,8 @@ type checkpoint struct {
 	dead     map[[2]string]bool // streams with parked events, by tenant and name
 }
 
-// opening returns the options of a step's transaction. It need not be durable, because rows and
-// checkpoint can only be lost together, and are rebuilt.
+// opening returns the options of a step's transaction. The commit need not be durable, because
+// rows and checkpoint can only be lost together, and are rebuilt.
 func (m *model) opening() pgx.TxOptions {
 	return pgx.TxOptions{BeginQuery: `begin; set local search_path = ` + m.schema + `, public; set local synchronous_commit = off`}
 }
@@ -314,7 +314,7 @@ func (r *run) begin(ctx context.Context, tx pgx.Tx, first int64) (at checkpoint,
 	case !at.ours:
 		return at, fmt.Errorf("%w %s", errForeign, r.name)
 	}
-	r.saw(at.position, r.seen()) // exact, because no other node can advance a locked checkpoint
+	r.saw(at.position, r.seen()) // the position is exact, because no other node can advance a locked checkpoint
 	if !r.follows(first, at.position) {
 		r.from, r.passed = at.position, at.position
 		return at, fmt.Errorf("%w: %s is at position %d", errGap, r.name, at.position)

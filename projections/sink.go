@@ -22,7 +22,7 @@ import (
 // message id is the event's id, the payload is a forms.CloudEvent, and its attributes are also
 // metadata ce-NAME. A sink receives events at least once, in order, from one node at a time. If
 // its broker refuses an event as too large (ErrTooLarge), the event is published without its data,
-// with their hash and a URL for them.
+// but with a hash of the data and a URL to get them.
 type Sink struct {
 	Name      string // part of the name of its checkpoint, so it must never change
 	Publisher message.Publisher

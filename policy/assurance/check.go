@@ -87,7 +87,7 @@ func ReadDecision(record jsontext.Value) (DecisionRecord, error) {
 	return d, nil
 }
 
-// DecisionSummary has the members of a decision record that lists of decisions show.
+// DecisionSummary has the members of a decision record that are shown in lists of decisions.
 type DecisionSummary struct {
 	DecisionID, IssuedAt, Protocol, Decision, RunID string
 

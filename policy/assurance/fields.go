@@ -16,8 +16,8 @@ import (
 )
 
 // The functions of this file check a request member by member, in the order of the text. The first
-// problem becomes the error, with the message of the contract. They read each value during the
-// check, because amounts must be read exactly as written.
+// problem becomes the error, with the message of the contract. The functions read each value
+// during the check, because amounts must be read exactly as written.
 
 // value is the value of a member, with the name that error messages use for the member.
 type value struct {

@@ -122,8 +122,8 @@ func syntaxError(dec *jsontext.Decoder, err error) *Error {
 	return &Error{"invalid_json", "", "invalid JSON: syntax error at byte " + strconv.FormatInt(dec.InputOffset(), 10)}
 }
 
-// holder returns the JSON pointer of the object that the decoder is reading. The caller chooses the
-// names of members, so the pointer is cut before a name that could not be one of ours
+// holder returns the JSON pointer of the object that the decoder is reading. The caller chooses
+// the names of members, so the pointer is cut before a name that no contract could contain
 // (SafePointer).
 func holder(dec *jsontext.Decoder) string { return SafePointer(string(dec.StackPointer().Parent())) }
 

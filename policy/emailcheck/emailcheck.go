@@ -95,7 +95,7 @@ type facts struct {
 	ascii       string // domain in A-labels
 	single      bool   // the domain has only one label
 	mixed       bool   // a label of the domain mixes scripts
-	doubtful    bool   // the local part has characters that mailboxes do not have
+	doubtful    bool   // the local part has characters that are unusual in mailbox names
 	out         Output
 	suggestedTo string
 }
@@ -224,7 +224,7 @@ func isReserved(domain string) bool {
 	return len(labels) > 1 && labels[len(labels)-2] == "example" && slices.Contains([]string{"com", "net", "org"}, last)
 }
 
-// score estimates, from 0 to 100, how likely a message arrives and a person reads it.
+// score estimates, from 0 to 100, how likely it is that a message arrives and a person reads it.
 func (f *facts) score() int {
 	if !f.out.Valid {
 		return 0

@@ -105,7 +105,7 @@ func TestDiagnoses(t *testing.T) {
 
 func TestLengths(t *testing.T) {
 	label := strings.Repeat("a", 63)
-	domain := func(size int) string { // a domain of size bytes: labels of 63 bytes, and the rest
+	domain := func(size int) string { // a domain of size bytes: labels of 63 bytes, and a last label with the rest
 		text := strings.Repeat(label+".", 3)
 		return text + strings.Repeat("b", size-len(text))
 	}

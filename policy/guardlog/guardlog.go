@@ -28,7 +28,7 @@ type Line struct {
 	Session  string   `json:"session,omitempty"`
 	Call     string   `json:"call,omitempty"` // id that the agent gave to the tool call
 	Cwd      string   `json:"cwd,omitempty"`
-	Decision string   `json:"decision"` // pass, proven, ask, deny, canary or unseen
+	Decision string   `json:"decision"` // pass, proven (allowed as read-only), ask, deny, canary (self-test) or unseen (ran without a verdict)
 	Level    string   `json:"level"`
 	Rules    []string `json:"rules,omitempty"`
 	Command  string   `json:"command"` // with secrets masked, and shortened

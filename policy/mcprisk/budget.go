@@ -5,7 +5,7 @@ package mcprisk
 // and a part is skipped, that is a finding: nobody can hide an instruction behind text that
 // exhausts the limit.
 const (
-	maxSteps = 120_000_000 // a public manifest of 90 KB, whose words need many rules, takes three quarters of it
+	maxSteps = 120_000_000 // a public manifest of 90 KB, whose words need many rules, takes three quarters of these steps
 	maxPaths = 16 << 20    // largest total length, in bytes, of the JSON pointers of all strings
 
 	// Steps per byte, measured with the slowest text for each rule.

@@ -69,9 +69,9 @@ func notNegated(text string, loc []int) bool {
 	return true
 }
 
-// wakes says which rules a text may match because it contains one certain word. trigger has the
-// bits of the prose rules that the word triggers, also the bits of those that need it as a second
-// word, and sense is for the rules about clauses.
+// wakes says which rules a text may match because it contains one certain word. In the field
+// trigger are the bits of the prose rules that the word triggers, in the field also the bits of
+// those that need it as a second word. The field sense is for the rules about clauses.
 type wakes struct {
 	trigger, also uint64
 	sense         acts.Sense
@@ -299,7 +299,7 @@ var (
 	prerequisite = expression("\\b(?:before|prior to|to) (?:using|calling|use|call|invoking|running) this\\b|\\binstead of this\\b" +
 		"|\\b(?:call|use|invoke|run) (?:this|[\"'\x60]?[a-z0-9]+(?:[_-][a-z0-9]+)+[\"'\x60]?)(?: tool| function)? (?:before|after|first|prior to)\\b")
 	// Sentences that say when or how another tool must be called. They need a word for calling,
-	// because a parameter has a similar name: "start_date must be a day" does not match.
+	// because sentences about parameters look similar: "start_date must be a day" does not match.
 	whenTool = expression("\\b(?:when|whenever|if|every time|before|after) (?:the )?[\"'\x60]?([a-z0-9]+(?:[_-][a-z0-9]+)+)[\"'\x60]? (?:tool |function )?(?:is|gets) (?:called|used|invoked|available)\\b")
 	howTool  = expression("\\b([a-z0-9]+(?:[_-][a-z0-9]+)+)[\"'\x60]? (?:(?:tool|function) (?:must|should)|(?:must|should) (?:only |never |not |always )?be (?:called|invoked))\\b")
 )

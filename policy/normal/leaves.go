@@ -41,8 +41,8 @@ type leafReader struct {
 	steps []step
 }
 
-// read reads the next value, which is the value of the member name. It reports whether to
-// continue.
+// read reads the next value and passes its texts to yield. name is the name of the member that has
+// the value. read returns false if the iteration must stop.
 func (r *leafReader) read(name string) bool {
 	token, err := r.dec.ReadToken()
 	if err != nil {

@@ -94,7 +94,7 @@ func hasCard(text string) bool {
 // isCard reports whether a text begins with a card number. It reads each digit once and computes
 // two Luhn sums, because the length of the number, even or odd, decides which digits are doubled.
 func isCard(text string) bool {
-	var sums [2]int // Luhn sums with the digits at even positions doubled, and at odd positions
+	var sums [2]int // Luhn sums: one with the digits at even positions doubled, one with those at odd positions
 	digits := 0
 	for i := 0; i < len(text) && digits <= 19; i++ {
 		switch c := text[i]; {

@@ -32,7 +32,7 @@ func (o option) american(european valuation) valuation {
 		// Where waiting is better than exercising, theta follows from the Black-Scholes-Merton
 		// equation.
 		v.theta = float64(o.r*v.price) - float64((o.r-o.q)*o.s*v.delta) - float64(o.v*o.v*o.s*o.s*v.gamma/2)
-		for _, d := range o.dividends { // for the quoted spot
+		for _, d := range o.dividends { // theta for the quoted spot, which includes the dividends
 			v.theta -= float64(v.delta * o.r * d.amount * math.Exp(-o.r*d.t))
 		}
 	}

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// assigned returns the secret value after NAME=, "name": or Name:. i is the position of the sign.
+// assigned returns the secret value after NAME=, "name": or Name:. i is the position of the = or
+// :.
 func assigned(text string, i int) (Span, bool) {
 	name, quoted := nameBefore(text[:i])
 	if name == "" {

@@ -428,8 +428,7 @@ func (w *world) answered(ctx context.Context, what string, then map[string]int, 
 	})
 }
 
-// answeredMore waits until Options.Calls further calls of each kind, and one more, have been
-// answered.
+// answeredMore waits until Options.Calls + 1 further calls of each kind have been answered.
 func (w *world) answeredMore(ctx context.Context, what string, kinds ...string) error {
 	return w.answered(ctx, what, w.journal.counts(), w.options.Calls+1, kinds...)
 }

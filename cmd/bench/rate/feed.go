@@ -160,7 +160,8 @@ func (c *Feed) watermillSQL(ctx context.Context, s *rig.Scratch) (float64, error
 	if _, err := pool.Exec(ctx, `drop table if exists public.bench_model; create table public.bench_model (uuid text primary key, payload bytea)`); err != nil {
 		return 0, err
 	}
-	// Consume them and insert a row for each, until all are consumed or the time limit is over.
+	// Consume the messages and insert a row for each, until all are consumed or the time limit is
+	// over.
 	subscriber, err := watermillsql.NewSubscriber(watermillsql.BeginnerFromPgx(pool), watermillsql.SubscriberConfig{
 		SchemaAdapter: schema, OffsetsAdapter: watermillsql.DefaultPostgreSQLOffsetsAdapter{}, InitializeSchema: true}, log)
 	if err != nil {

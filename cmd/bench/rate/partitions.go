@@ -186,7 +186,8 @@ func (m scaling) rate(workers int) float64 {
 
 // paper calculates the rate of the model without randomness. The waiting appends of a partition
 // grow evenly from zero to one batch while the worker serves its other partitions, so on average
-// half a batch waits. Together with the batch that is being written these are all callers.
+// half a batch waits. The waiting appends and the batch that is being written together are all
+// callers.
 func (m scaling) paper(workers int) float64 {
 	callers, held := float64(modelCallers/modelPartitions), float64(modelPartitions/workers)
 	batch := min(callers/(1./2+1/held), modelBatch)

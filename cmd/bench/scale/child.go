@@ -90,7 +90,7 @@ type childCmd struct {
 	Signatures bool
 	Org        string
 	Decision   string // export only the decisions with this verdict; empty exports all
-	Folder     string // folder in which the export stays; empty deletes it
+	Folder     string // folder in which the export is left; if empty, the export is deleted
 	Repeat     bool   // repeat until interrupted, without a result
 	Profile    string
 }

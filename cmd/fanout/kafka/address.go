@@ -25,8 +25,8 @@ import (
 
 const oauthBearer = "OAUTHBEARER"
 
-// parameters lists the allowed URL parameters, each with the other parameter that must be present,
-// or with empty text.
+// parameters lists the allowed URL parameters, each with the parameter that it requires, or with
+// empty text.
 var parameters = map[string]string{
 	"tls": "", "ca": "tls=true", "cert": "tls=true", "key": "tls=true",
 	"sasl": "", "token": "sasl=" + oauthBearer, "token_url": "sasl=" + oauthBearer, "scope": "sasl=" + oauthBearer,

@@ -12,7 +12,7 @@ import (
 type Sense uint8
 
 const (
-	sinister Sense = 1 << iota // something of an attack, a secret, or the conversation
+	sinister Sense = 1 << iota // a word for an attack, a secret or the conversation
 	denial                     // negation or concealment: not, without, hide
 	choice                     // a word for a tool
 	claimed                    // a claim of priority: always, every, other

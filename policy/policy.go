@@ -40,7 +40,7 @@ func Refuse(code, path, message string) error {
 	return &Error{Code: code, Path: path, Message: message}
 }
 
-// Version is the version of the interface description; every answer carries it.
+// Version is the version of the interface description; every answer contains it.
 const Version = "1.0.0"
 
 // Groups of services. Each has a page and a tag in the contract. The gate has its own group, so
@@ -69,7 +69,7 @@ type Service struct {
 	Title      string // a few words
 	Summary    string // one sentence: what it answers and when to call it
 	Example    string // a valid request, as JSON
-	Signed     bool   // the answer carries a signed receipt
+	Signed     bool   // the answer contains a signed receipt
 	Bare       bool   // the answer is only the Output, without the common members
 
 	// TakesNUL names the one member whose text may contain an escaped NUL, which is read as

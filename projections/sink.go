@@ -102,8 +102,8 @@ func (f feed) publish(ctx context.Context, batch []ledger.Event) (int, error) {
 }
 
 // publishWithoutData publishes an event without its data: its attributes, the hash of the data,
-// and a URL for them. Events without an organization get no URL, because only operators can read
-// them.
+// and a URL to get the data. Events without an organization get no URL, because only operators can
+// read them.
 func (f feed) publishWithoutData(ctx context.Context, e ledger.Event, octets int) error {
 	event := f.event(e)
 	data, err := canon.Marshal(event.Data)

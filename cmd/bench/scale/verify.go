@@ -217,8 +217,8 @@ func checkpointed(ctx context.Context, s *rig.Scratch, during time.Duration, not
 }
 
 // signed verifies decisions with their signatures on one core and on two. It compares the time
-// with a bare read and with a bare check of the same number of signatures, and rebuilds the read
-// models.
+// with that of a bare read, and with that of a bare check of as many signatures. Then it rebuilds
+// the read models.
 func (c *Verify) signed(ctx context.Context, agents int) error {
 	service, err := decided(ctx, c.Signed, agents)
 	if err != nil {

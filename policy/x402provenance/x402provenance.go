@@ -138,7 +138,7 @@ type kept struct {
 	wellFormed bool
 }
 
-// Evaluate analyses the records. It refuses a request that violates its schema, and an invalid
+// Evaluate analyzes the records. It refuses a request that violates its schema, and an invalid
 // amount or time.
 func Evaluate(in Input) (Output, error) {
 	if err := bounds.Check(in); err != nil {

@@ -15,15 +15,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// firstMigration is the first migration of every database. When it is applied, Beginning replaces
-// the placeholder in it.
+// firstMigration is the first migration of every database. When the file is applied, the
+// placeholder in it is replaced by the result of the function Beginning.
 const (
 	firstMigration = "0001_ledger.up.sql"
 	placeholder    = "{beginning}"
 )
 
-// ErrAnotherBeginning means that the first migration of a database was another one than this
-// program's. Such a database cannot be migrated.
+// ErrAnotherBeginning means that the first migration of a database differs from that of this
+// program. Such a database cannot be migrated.
 var ErrAnotherBeginning = errors.New("the database was made by another program, before the first release, and cannot be migrated: " +
 	"start with an empty database or data folder, or use the program that made this one")
 
@@ -45,8 +45,8 @@ func Check(ctx context.Context, databaseURL string) error {
 	return conn.Close(context.WithoutCancel(ctx))
 }
 
-// CheckCurrent returns an error that says what to do unless the database has the schema for which
-// this program was built.
+// CheckCurrent returns nil if the database has the schema for which this program was built, and
+// otherwise an error that says what to do.
 func CheckCurrent(ctx context.Context, databaseURL string) error {
 	current, latest, dirty, err := Status(ctx, databaseURL)
 	switch {
@@ -77,7 +77,8 @@ func checkBeginning(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// numbered is a source of migrations that inserts Beginning into the first one.
+// numbered is a source of migrations that inserts the result of Beginning into the first
+// migration.
 type numbered struct{ source.Driver }
 
 func readNumbered(folder fs.FS) (numbered, error) {

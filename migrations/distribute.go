@@ -29,9 +29,9 @@ var (
 // the changes of Distribute.
 var ErrDistributed = errors.New("the ledger is distributed: its migrations cannot be undone; if it is empty, drop the database on every server and create another")
 
-// Distribute distributes the tables of a migrated ledger by partition over the workers of a
-// Citus cluster. The ledger must have no events. It takes effect completely or not at all, and
-// may be repeated.
+// Distribute distributes the tables of a migrated ledger by partition over the workers of a Citus
+// cluster. The ledger must have no events. If a step fails, Distribute may be called again; after
+// a success a second call changes nothing.
 //
 // Citus does not distribute tables with triggers, so the triggers that refuse changes of events
 // are removed. The service's role still has no right to change an event.
@@ -219,7 +219,7 @@ func shards(partitions int) int {
 	return 2 * partitions
 }
 
-// eraseSubject is the function of the first migration in a form that Citus can plan: with
+// eraseSubject is the erase function of the first migration, in a form that Citus can plan: with
 // parameters as values, and without a join that reads a payload.
 const eraseSubject = `
 create or replace function erase_subject(of_p smallint, of_pos bigint) returns void
@@ -247,9 +247,9 @@ func checkEmpty(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// teachPlanner gives the planner of each worker the settings that the first migration gave that of
-// the coordinator: the number of distinct values, and statistics of typical rows. Citus does not
-// copy either to the shards.
+// teachPlanner gives the planner of each worker the settings that the first migration made on the
+// coordinator: the number of distinct values, and statistics of typical rows. Citus copies neither
+// of them to the shards.
 func teachPlanner(ctx context.Context, conn *pgx.Conn) error {
 	var failed []string
 	rows, err := conn.Query(ctx, `select distinct result from run_command_on_shards('events', $$

@@ -8,8 +8,8 @@ import (
 	"github.com/golang-migrate/migrate/v4"
 )
 
-// To migrates the schema to a version of this program's migrations and more, even if the ledger
-// has events or is distributed.
+// To migrates the schema to a version, even if the ledger has events or is distributed. The files
+// in more are added to this program's migrations.
 func To(ctx context.Context, databaseURL string, more fstest.MapFS, version uint) error {
 	conn, err := connect(ctx, databaseURL)
 	if err != nil {

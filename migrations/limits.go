@@ -1,7 +1,7 @@
 package migrations
 
 // maxOrigin is the largest length in bytes of a ledger's origin. The origin is the first line of
-// every checkpoint and is part of every genesis hash. It is long enough for a host name of 253
+// every checkpoint and is part of every genesis hash. The limit leaves room for a host name of 253
 // bytes.
 const maxOrigin = 256
 

@@ -254,7 +254,7 @@ func run(ctx context.Context, config *pgx.ConnConfig, files fs.FS, action func(*
 	}
 	var failed database.Error
 	if errors.As(err, &failed) {
-		return failed.OrigErr // the text of failed would repeat the whole file
+		return failed.OrigErr // the error text of the library would repeat the whole file
 	}
 	return err
 }
@@ -275,7 +275,7 @@ func checkOrigin(origin string) error {
 	case origin == "":
 		return nil
 	case len(origin) > maxOrigin:
-		return fmt.Errorf("ledger origin: longer than %d bytes", maxOrigin)
+		return fmt.Errorf("ledger origin: must have at most %d bytes", maxOrigin)
 	case strings.Contains(origin, "://"), strings.HasPrefix(origin, "/"), strings.HasSuffix(origin, "/"):
 		return errors.New("ledger origin: must be like ledger.example.com/name, without scheme and without a slash at the ends")
 	case slices.ContainsFunc([]byte(origin), func(c byte) bool { return c <= ' ' || c >= 0x7f || c == '+' }):

@@ -31,8 +31,8 @@ func Genesis(origin, tenant string) [sha256.Size]byte {
 
 // initialise writes the head, and the head of the empty tree, of each partition if they do not
 // exist. It checks that origin and number of partitions are the requested ones. Neither can change
-// later, but partitions can be added until the first event. partitions 0 means the existing
-// number, or one.
+// later, but partitions can be added until the first event. If partitions is 0, the existing
+// number is used, or one.
 func initialise(ctx context.Context, conn *pgx.Conn, origin string, partitions int) error {
 	wanted := origin
 	if origin == "" {
@@ -85,7 +85,7 @@ func readHeads(ctx context.Context, tx pgx.Tx) (h ledgerHeads, err error) {
 	return h, err
 }
 
-// addHeads creates the partitions with the numbers from to to-1.
+// addHeads creates the partitions with the numbers n where from <= n < to.
 func addHeads(ctx context.Context, tx pgx.Tx, origin string, from, to int) error {
 	emptyRoot := sha256.Sum256(nil)
 	for p := from; p < to; p++ {

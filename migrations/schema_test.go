@@ -511,7 +511,7 @@ func TestUpMakesMissingRoles(t *testing.T) {
 	ledgertest.New(t) // skips the test if there is no PostgreSQL
 	dir, err := os.MkdirTemp("", "migrations-")
 	if err == nil {
-		err = os.Chmod(dir, 0o755) // the server's user must be able to enter it
+		err = os.Chmod(dir, 0o755) // the system user of the server must be able to enter the folder
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -40,20 +40,20 @@ func Refuse(code, path, message string) error {
 	return &Error{Code: code, Path: path, Message: message}
 }
 
-// Version is the version of the interface description; every answer carries it.
+// Version is the version of the interface description; every answer contains it.
 const Version = "1.0.0"
 
 // Groups of services. Each has a page and a tag in the contract. The gate has its own group, so
-// that developers who look for it do not meet finance first.
+// that developers who look for the gate do not first see finance services.
 const (
 	GroupSafety   = "action-safety"
 	GroupPayments = "payments"
 	GroupFinance  = "finance"
 )
 
-// Largest request bodies in bytes. ActionBody is the limit for requests with one action: eight
-// times the size of the twelve members of an action. ServiceBody is the limit of a service that
-// declares none.
+// Largest request bodies in bytes. ActionBody is the limit for requests with one action: about
+// eight times the largest size of the twelve members of an action. ServiceBody is the limit of a
+// service that declares none.
 const (
 	ActionBody  = 65_536
 	ServiceBody = 1_048_576
@@ -69,7 +69,7 @@ type Service struct {
 	Title      string // a few words
 	Summary    string // one sentence: what it answers and when to call it
 	Example    string // a valid request, as JSON
-	Signed     bool   // the answer carries a signed receipt
+	Signed     bool   // the answer contains a signed receipt
 	Bare       bool   // the answer is only the Output, without the common members
 
 	// TakesNUL names the one member whose text may contain an escaped NUL, which is read as
@@ -134,7 +134,7 @@ type answer struct {
 	state    func(id, issuedAt string) any
 }
 
-// Common has the members that every service accepts, except a Bare one. Input structs embed it.
+// Common has the members that a service accepts if it is not Bare. Input structs embed it.
 type Common struct {
 	Reference string `json:"reference,omitempty" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"The caller's own reference, echoed in the answer."`
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The list of decisions is a query on the history. The caller opens the records and filters by
-// personal members and by members without a column, because an agent's name is stored only
-// encrypted.
+// The list of decisions is a query on the table history, which has no personal data: an agent's
+// name is stored only encrypted. The caller decrypts the records, and filters by personal members
+// and by members that have no column.
 
 // DecisionRow contains the columns of a decision in the history. The caller reads the record
 // itself.

@@ -24,7 +24,7 @@ type Difference struct {
 // Compared is the result of a comparison.
 type Compared struct {
 	Name        string       `json:"name"`
-	Position    int64        `json:"position"` // position to which both were compared; the sum if there are several partitions
+	Position    int64        `json:"position"` // position to which both read models were compared; the sum if there are several partitions
 	Rows        int64        `json:"rows"`     // number of rows in the read model in use
 	Differences []Difference `json:"differences"`
 	More        bool         `json:"more"` // there are more differences than Differences lists
@@ -95,7 +95,7 @@ func (r *run) exactly(ctx context.Context, to int64) error {
 			return err
 		}
 		if len(batch) == 0 {
-			return fmt.Errorf("the ledger ends at %d, the read model in use at %d", at, to)
+			return fmt.Errorf("the ledger ends at position %d, but the read model in use is at %d", at, to)
 		}
 		if err := r.through(ctx, batch); err != nil {
 			return err

@@ -41,7 +41,7 @@ func (r *reader) deliver(ctx context.Context) bool {
 	}
 	batch := r.feed[r.at:min(r.at+2, int64(len(r.feed)))]
 	if len(batch) == 0 {
-		r.known = false // as an idle feed does
+		r.known = false // read the checkpoint again, as an idle feed does
 		return true
 	}
 	if err := r.take(ctx, batch); err != nil {
@@ -52,7 +52,7 @@ func (r *reader) deliver(ctx context.Context) bool {
 	return true
 }
 
-// interleavings calls do with every interleaving of a and b.
+// interleavings calls the function do with every order in which the steps of a and b can be mixed.
 func interleavings(a, b string, do func(order string)) {
 	var next func(order, a, b string)
 	next = func(order, a, b string) {
@@ -129,7 +129,7 @@ func TestReadModelPutBackBetweenAnyTwoBatches(t *testing.T) {
 					sql(fmt.Sprintf(empty, reset.to))
 				}
 			}
-			for range 2 * len(kinds) { // let both continue to the end
+			for range 2 * len(kinds) { // let both nodes continue to the end
 				a.deliver(t.Context())
 				b.deliver(t.Context())
 			}
@@ -205,9 +205,10 @@ func TestCheckpointOfAnotherLedger(t *testing.T) {
 	}
 }
 
-// The runs here are too long to try all orders: two nodes, and between any two of their steps a
-// rebuild, or a crash of the database that moves the read model back to an earlier event. The test
-// prints the seed; SEED repeats a run.
+// TestSimulatedReadModel checks with random orders of the steps that no event is skipped or
+// applied twice. The runs are too long to try all orders: two nodes, and between any two of their
+// steps a rebuild, or a crash of the database that moves the read model back to an earlier event.
+// The test prints the seed; the environment variable SEED repeats a run.
 func TestSimulatedReadModel(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
@@ -255,7 +256,7 @@ func TestSimulatedReadModel(t *testing.T) {
 				fmt.Fprint(&order, at)
 			}
 		}
-		for range 2 * len(kinds) { // let both continue to the end
+		for range 2 * len(kinds) { // let both nodes continue to the end
 			nodes[0].deliver(t.Context())
 			nodes[1].deliver(t.Context())
 		}

@@ -7,10 +7,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// FindDecisions lists the ids of up to limit decisions, newest first, whose id begins with first
-// and ends with last. If first begins with "asr_", it matches the ids of receipts and lists their
-// decisions. If actors is not nil, it lists only decisions of these actors. It waits until every
-// event appended before the call is visible, or returns ErrBehind.
+// FindDecisions lists the ids of up to limit decisions, newest first, whose id begins with the
+// text first and ends with the text last. If first begins with "asr_", it matches the ids of
+// receipts and lists their decisions. If actors is not nil, it lists only decisions of these
+// actors. It waits until every event appended before the call is visible, or returns ErrBehind.
 func (p *Projections) FindDecisions(ctx context.Context, tenant string, actors []string, first, last string, limit int) ([]string, error) {
 	if err := p.wait(ctx, history.name, tenant, ""); err != nil {
 		return nil, err

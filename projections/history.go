@@ -30,7 +30,7 @@ var history = projection{
 	applyRun: applyRecorded,
 }
 
-// alertReused marks the rows of two decisions whose receipts claim the same settlement.
+// alertReused is the alert of decisions and receipts that claim the same settlement.
 const alertReused = "settlement_reused"
 
 // HistoryItem is one decision or receipt.
@@ -73,7 +73,7 @@ func itemOf(e ledger.Event, kind string, integrity seal.Integrity) HistoryItem {
 		Ledger: e.LedgerPosition()}
 }
 
-// applyRecorded inserts the decisions and receipts before the first approval of a list. For a
+// applyRecorded inserts the decisions and receipts of a list up to its first approval. For a
 // decision, the displayed members are read from its event when it is listed, because far more
 // decisions are written than listed.
 func applyRecorded(ctx context.Context, l *ledger.Ledger, tx pgx.Tx, list []ledger.Event) (n int, err error) {
@@ -397,8 +397,8 @@ func (p *Projections) CountOpenReviews(ctx context.Context, tenant string, limit
 	return n, err
 }
 
-// items lists rows of a tenant's history. Receipts come from their columns; decisions are
-// completed from their events.
+// items lists rows of a tenant's history. For a receipt the columns of the row are enough; for a
+// decision it also reads the event.
 func (p *Projections) items(ctx context.Context, tenant, where string, args ...any) ([]HistoryItem, error) {
 	type row struct {
 		Sequence int64

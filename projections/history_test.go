@@ -113,7 +113,7 @@ func TestHistory(t *testing.T) {
 		}
 	})
 
-	// An event that cannot be applied blocks the history of its organization, but of no other.
+	// An event that cannot be applied blocks only the history of its own organization.
 	if _, err := l.Append(ctx, ledger.Append{Tenant: two.OrgID, Events: []ledger.Pending{{Stream: "decision/broken", Expect: ledger.New(), ID: "evt_broken",
 		Type: "decision.recorded", SchemaVersion: 1, Actor: "system", Payload: []byte(`{"record":{"decision":"allow","issuedAt":[]}}`)}}}); err != nil {
 		t.Fatal(err)

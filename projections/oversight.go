@@ -23,7 +23,7 @@ var oversight = projection{
 	apply:   applyOversight,
 }
 
-// reviewSeries is the series of the decisions that need a review.
+// reviewSeries is the name of the numbered series of the decisions that need a review.
 const reviewSeries = "decision/needs_review"
 
 func applyOversight(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
@@ -106,9 +106,10 @@ func (o Oversight) NeverRefused() (ids []string) {
 	return ids
 }
 
-// Oversight returns the figures of a tenant for decisions recorded at or after from and before to.
-// An unused approval counts as expired if it ended before now. Oversight waits until every event
-// appended before the call is visible, or returns ErrBehind.
+// Oversight returns the figures of a tenant for the decisions that were recorded in a period: from
+// is in the period, to is not. An unused approval counts as expired if it ended before the time
+// now. Oversight waits until every event appended before the call is visible, or returns
+// ErrBehind.
 func (p *Projections) Oversight(ctx context.Context, tenant string, from, to, now time.Time) (Oversight, error) {
 	o := Oversight{Reviewers: []Reviewer{}}
 	if err := p.wait(ctx, oversight.name, tenant, ""); err != nil {

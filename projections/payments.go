@@ -46,14 +46,14 @@ func applyPayments(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 	case events.RefundSent:
 		id, refund = fact.PaymentID, "sent"
 	}
-	// A state event replaces the reason; a settled payment has none.
+	// An event with a new state replaces the reason. A settled payment has no reason.
 	_, err = tx.Exec(ctx, `update payments set state = coalesce(nullif($2, ''), state), transaction = coalesce(nullif($3, ''), transaction),
 		reason = case when $2 = '' then reason else $4 end, refund = coalesce(nullif($5, ''), refund) where payment_id = $1`,
 		id, state, transaction, reason, refund)
 	return err
 }
 
-// Payment is one entry of the operator's list.
+// Payment is one entry of the operator's list of payments.
 type Payment struct {
 	PaymentID   string    `json:"paymentId"`
 	State       string    `json:"state"`
@@ -106,11 +106,11 @@ func (p *Projections) paymentsNow(ctx context.Context, where string, args ...any
 // PaymentSummary counts the payments whose result is unknown.
 type PaymentSummary struct {
 	Claimed, Unknown int64
-	Oldest           time.Time // time of the oldest claim; zero if there is none
+	Oldest           time.Time // when the oldest of these payments was claimed; zero if there is none
 }
 
-// PaymentSummary returns the number of payments whose result is unknown, and the oldest claim. It
-// does not wait for the newest events.
+// PaymentSummary returns the number of payments whose result is unknown, and when the oldest of
+// them was claimed. It does not wait for the newest events.
 func (p *Projections) PaymentSummary(ctx context.Context) (PaymentSummary, error) {
 	var s PaymentSummary
 	var oldest *time.Time

@@ -46,7 +46,8 @@ func (p projection) takes(e ledger.Event) bool {
 	return slices.Contains(p.handles, e.Type) && (e.KeyID != "" || !slices.Contains(p.signed, e.Type))
 }
 
-// all lists every read model. Names, which the help, the tools and the tests use, reads it.
+// all lists every read model. The function Names returns their names for the help, the tools and
+// the tests.
 var all = []projection{status, organizations, history, spend, payments, oversight, access}
 
 const (
@@ -82,8 +83,8 @@ type Projections struct {
 	withoutData *atomic.Int64 // number of events that the sink received without their data; nil without a sink
 }
 
-// Start creates missing read models and follows the ledger. If a stored read model has to be
-// rebuilt, Start rebuilds it in the background. It waits for neither.
+// Start creates missing read models and follows the ledger. It returns before the read models have
+// caught up. If a stored read model has to be rebuilt, Start rebuilds it in the background.
 func Start(ctx context.Context, l *ledger.Ledger, log *slog.Logger) (*Projections, error) {
 	return follow(ctx, l, log, followers(l))
 }
@@ -105,7 +106,7 @@ func Publish(ctx context.Context, l *ledger.Ledger, log *slog.Logger, sink Sink)
 	return p, nil
 }
 
-// follow starts a list of projections, which tests replace.
+// follow starts a list of projections. Tests call it with a list of their own.
 func follow(ctx context.Context, l *ledger.Ledger, log *slog.Logger, list []projection) (*Projections, error) {
 	router, err := message.NewRouter(message.RouterConfig{CloseTimeout: 5 * time.Second}, watermill.NewSlogLogger(slog.New(newWarnings(log.Handler()))))
 	if err != nil {

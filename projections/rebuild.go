@@ -240,7 +240,7 @@ func (m *model) rebuild(ctx context.Context, forced bool) error {
 	if err := scratch.begun(ctx); err != nil {
 		return err
 	}
-	for n := 1; ; n++ { // repeated, because a long query may lock the old tables or many events may be appended
+	for n := 1; ; n++ { // repeat the swap, because it fails while a long query locks the old tables or if many events are appended
 		if err := scratch.catchUp(ctx); err != nil {
 			return err
 		}
@@ -310,8 +310,8 @@ func (m *model) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// catchUp applies events at least up to a position. If to is 0, it continues until less than a
-// batch is missing to the end. It reads the next batch while it applies one.
+// catchUp applies events at least up to the position to. For position 0 it continues until less
+// than a batch is missing to the end of the ledger. It reads the next batch while it applies one.
 func (r *run) catchUp(ctx context.Context, to int64) error {
 	var next <-chan readBatch
 	for failed := 0; ; {
@@ -330,7 +330,7 @@ func (r *run) catchUp(ctx context.Context, to int64) error {
 		case err == nil && len(batch) < rebuildBatch && to == 0:
 			return nil
 		case err == nil && len(batch) == 0:
-			return fmt.Errorf("the ledger ends at %d, the read model in use at %d", at, to)
+			return fmt.Errorf("the ledger ends at position %d, but the read model in use is at %d", at, to)
 		case err == nil:
 			failed = 0
 			continue

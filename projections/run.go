@@ -39,7 +39,7 @@ type run struct {
 	moved    chan struct{} // closed when position grows
 
 	// Owned by the handler. The events after from, up to passed, do not change the read model. So
-	// a batch that starts at passed+1 may follow any checkpoint between the two.
+	// a batch that starts at passed+1 may follow any checkpoint between from and passed.
 	from, passed int64
 	savedAt      time.Time
 }
@@ -124,7 +124,7 @@ func (r *run) reached(position int64) {
 	r.advance(position)
 }
 
-// advance must be called with mu held.
+// advance sets the position, if it is higher, and wakes the waiting queries. mu must be held.
 func (r *run) advance(position int64) {
 	if position > r.position {
 		r.position = position
@@ -133,10 +133,9 @@ func (r *run) advance(position int64) {
 	}
 }
 
-// Reasons why a batch is sent again, starting after the checkpoint at that time. Nothing has
-// changed.
+// Reasons why a step has changed nothing. The events after the checkpoint are then sent again.
 var (
-	errElsewhere = errors.New("another node has this projection")
+	errElsewhere = errors.New("another node works on this projection")
 	errGap       = errors.New("the batch does not follow the checkpoint, which another node or a crash has moved back")
 	errVersion   = errors.New("the read model has another version: only programs of that version advance it")
 	errForeign   = errors.New("the checkpoint names an event that this ledger does not have: rebuild the read model with countersign replay rebuild")
@@ -196,8 +195,9 @@ func (r *run) one(ctx context.Context, e ledger.Event) error {
 	}
 }
 
-// passes handles a batch that has no effect and follows the applied events. The read model is then
-// up to date. The checkpoint is stored only from time to time, for nodes that start later.
+// passes reports whether a batch has no effect and follows the applied events. If so, the read
+// model counts as up to date. The checkpoint is stored only from time to time, for nodes that
+// start later.
 func (r *run) passes(batch []ledger.Event) bool {
 	for _, e := range batch {
 		if r.takes(e) {
@@ -214,7 +214,7 @@ func (r *run) passes(batch []ledger.Event) bool {
 }
 
 // step applies events and advances the checkpoint in one transaction. It skips events at or before
-// the checkpoint, and refuses a batch that does not follow it.
+// the checkpoint, and refuses a batch with a gap after the checkpoint.
 func (r *run) step(ctx context.Context, batch []ledger.Event) error {
 	last := batch[len(batch)-1]
 	var at checkpoint
@@ -276,8 +276,8 @@ type checkpoint struct {
 	dead     map[[2]string]bool // streams with parked events, by tenant and name
 }
 
-// opening returns the options of a step's transaction. It need not be durable, because rows and
-// checkpoint can only be lost together, and are rebuilt.
+// opening returns the options of a step's transaction. The commit need not be durable, because
+// rows and checkpoint can only be lost together, and are rebuilt.
 func (m *model) opening() pgx.TxOptions {
 	return pgx.TxOptions{BeginQuery: `begin; set local search_path = ` + m.schema + `, public; set local synchronous_commit = off`}
 }
@@ -314,7 +314,7 @@ func (r *run) begin(ctx context.Context, tx pgx.Tx, first int64) (at checkpoint,
 	case !at.ours:
 		return at, fmt.Errorf("%w %s", errForeign, r.name)
 	}
-	r.saw(at.position, r.seen()) // exact, because no other node can advance a locked checkpoint
+	r.saw(at.position, r.seen()) // the position is exact, because no other node can advance a locked checkpoint
 	if !r.follows(first, at.position) {
 		r.from, r.passed = at.position, at.position
 		return at, fmt.Errorf("%w: %s is at position %d", errGap, r.name, at.position)

@@ -22,7 +22,7 @@ import (
 // message id is the event's id, the payload is a forms.CloudEvent, and its attributes are also
 // metadata ce-NAME. A sink receives events at least once, in order, from one node at a time. If
 // its broker refuses an event as too large (ErrTooLarge), the event is published without its data,
-// with their hash and a URL for them.
+// but with a hash of the data and a URL to get them.
 type Sink struct {
 	Name      string // part of the name of its checkpoint, so it must never change
 	Publisher message.Publisher
@@ -102,8 +102,8 @@ func (f feed) publish(ctx context.Context, batch []ledger.Event) (int, error) {
 }
 
 // publishWithoutData publishes an event without its data: its attributes, the hash of the data,
-// and a URL for them. Events without an organization get no URL, because only operators can read
-// them.
+// and a URL to get the data. Events without an organization get no URL, because only operators can
+// read them.
 func (f feed) publishWithoutData(ctx context.Context, e ledger.Event, octets int) error {
 	event := f.event(e)
 	data, err := canon.Marshal(event.Data)
@@ -185,8 +185,8 @@ func (p *Projections) event(ctx context.Context, tenant string, position int64) 
 
 // handOn writes the first checkpoint of a projection without tables. A sink starts at the first
 // event; webhooks start at the head, because no webhook existed before. If a checkpoint names no
-// event of this ledger because the database was restored, it is reset. A sink can drop repeated
-// messages by their ids.
+// event of this ledger because the database was restored, handOn writes a first checkpoint again.
+// A sink then publishes events twice, and readers can drop repeated messages by their ids.
 func (m *model) handOn(ctx context.Context) error {
 	for _, r := range m.runs {
 		if err := r.handOn(ctx); err != nil {

@@ -107,7 +107,7 @@ func (s *spendRows) addReceipt(e, decision ledger.Event) error {
 	return nil
 }
 
-// insert adds the rows to the sums in both tables.
+// insert adds the rows to the sums in the tables spend and noise.
 func (s *spendRows) insert(ctx context.Context, tx pgx.Tx) error {
 	const counts = `count(*) filter (where decision = 'allow'), count(*) filter (where decision = 'deny'), count(*) filter (where decision = 'needs_review')`
 	if _, err := tx.Exec(ctx, `insert into spend as t
@@ -183,7 +183,8 @@ func (p *Projections) Spend(ctx context.Context, tenant string, f SpendFilter, b
 		tenant, f.From, f.Until, f.Actors, f.Agent, f.Protocol, limit)
 }
 
-// inSpend is the SQL condition of a SpendFilter without its protocol. It fits both tables.
+// inSpend is the SQL condition of a SpendFilter without its protocol. It can be used for the
+// tables spend and noise.
 const inSpend = `tenant = $1 and day >= $2 and day < $3 and ($4::text[] is null or actor = any($4)) and ($5 = '' or agent = $5)`
 
 // Fired counts the decisions in which a rule had findings, by verdict.

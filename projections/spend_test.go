@@ -14,8 +14,8 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// asked records a decision for a request of an agent, and a receipt with this outcome unless it is
-// empty.
+// asked records a decision for a request of an agent. If outcome is not empty, it also records a
+// receipt with this outcome.
 func asked(t *testing.T, a *commands.App, who organizations.Principal, key, agent, intent, outcome string) {
 	t.Helper()
 	protocol := "x402"
@@ -74,7 +74,7 @@ func TestSpend(t *testing.T) {
 	ada, bob := `,"agentId":"ada"`, `,"agentId":"bob"`
 	asked(t, a, one, "1", ada, fmt.Sprintf(buy, "a.example", "GET", "0.25"), "fulfilled")
 	asked(t, a, one, "2", ada, fmt.Sprintf(buy, "b.example", "GET", "0.5"), "failed")
-	asked(t, a, one, "3", bob, fmt.Sprintf(buy, "a.example", "GET", "7"), "fulfilled") // denied, because it is more than 1
+	asked(t, a, one, "3", bob, fmt.Sprintf(buy, "a.example", "GET", "7"), "fulfilled") // denied, because the amount is more than 1
 	now = now.Add(2 * time.Hour)
 	asked(t, a, one, "4", ada, fmt.Sprintf(buy, "a.example", "BREW", "0.1"), "")
 	asked(t, a, one, "5", "", `{"serverId":"files","toolName":"read"}`, "")

@@ -72,7 +72,8 @@ func completed(n int) events.Workflow {
 	}
 }
 
-// appendWorkflow appends the event of a legacy record. If payload is nil, it is a valid one.
+// appendWorkflow appends the event of a legacy record. If payload is nil, the event has a valid
+// payload.
 func appendWorkflow(t *testing.T, l *ledger.Ledger, n int, payload []byte) {
 	t.Helper()
 	if payload == nil {

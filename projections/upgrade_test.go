@@ -148,7 +148,8 @@ func (n *node) listed(t *testing.T) []string {
 	return ids
 }
 
-// rounds returns the number of repetitions of slow tests, which ROUNDS sets; 20 is the long form.
+// rounds returns the number of repetitions of slow tests. The environment variable ROUNDS sets it;
+// 20 is the long form.
 func rounds(t *testing.T) int {
 	t.Helper()
 	n, err := strconv.Atoi(os.Getenv("ROUNDS"))

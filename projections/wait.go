@@ -13,7 +13,8 @@ func (p *Projections) wait(ctx context.Context, name, tenant, stream string) err
 	return p.models[name].runs[p.ledger.Home(tenant).Number()].wait(ctx, p.Patience, tenant, stream)
 }
 
-// waitAll waits in every partition, for queries about the service tenants.
+// waitAll waits in every partition, for queries about the stream of the partition's own tenant,
+// which belongs to no organization.
 func (p *Projections) waitAll(ctx context.Context, name, stream string) error {
 	for _, r := range p.models[name].runs {
 		if err := r.wait(ctx, p.Patience, r.partition.Service(), stream); err != nil {

@@ -46,11 +46,12 @@ type listener struct {
 	tenant, id    string
 	partition     int16
 	topics        []string
-	from, removed int64 // positions of its creation and removal; removed is 0 while the webhook exists
+	from, removed int64 // positions of the events that created and removed the webhook; removed is 0 while the webhook exists
 }
 
-// listeners caches the webhooks of tenants together with the version of their stream, so that a
-// batch must read only versions. It belongs to the goroutine that follows the partition.
+// listeners caches the webhooks of tenants together with the version of their stream, so that for
+// a batch only the versions must be read again. It belongs to the goroutine that follows the
+// partition.
 type listeners struct {
 	version map[string]int64 // version of the stream by tenant; no entry if the tenant has no webhooks
 	known   map[string][]listener
@@ -164,7 +165,7 @@ func listenersOf(ctx context.Context, tx pgx.Tx, p int16, tenants []string) (map
 	return found, err
 }
 
-// topicsOf returns the topics of an event, except checkpoints.
+// topicsOf returns the topics of an event, except the topic checkpoints.
 func topicsOf(e ledger.Event) ([]string, error) {
 	switch e.Type {
 	case events.TypeDecisionRecorded:
@@ -213,7 +214,7 @@ func dropMessages(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
 
 // Delivery is one message to one webhook.
 type Delivery struct {
-	MessageID string `json:"messageId"` // p:position:topic, which is the header webhook-id of every attempt
+	MessageID string `json:"messageId"` // partition:position:topic; also the header webhook-id of every attempt
 	Topic     string `json:"topic" jsonschema:"enum=decisions,enum=violations,enum=reviews,enum=checkpoints"`
 	Position  int64  `json:"position"` // position of the event; for a checkpoint the position that it must cover at least
 	State     string `json:"state" jsonschema:"enum=due,enum=sent,enum=dead"`
@@ -280,8 +281,8 @@ type Result struct {
 	Error  string        // one line of at most 200 characters; empty if the message was sent
 }
 
-// Tried records the result of an attempt at d. If the lease has ended and another sender has taken
-// the message, it does nothing.
+// Tried records the result of an attempt to send the delivery d. If the lease has ended and
+// another sender has taken the message, Tried does nothing.
 func (p *Projections) Tried(ctx context.Context, d Delivery, r Result) error {
 	_, err := p.ledger.Pool().Exec(ctx, `update webhook_deliveries set state = $5, due_at = now() + $6::interval, status = $7, error = $8
 		where p = $9 and webhook_id = $1 and pos = $2 and topic = $3 and attempts = $4 and state = 'due'`,

@@ -70,14 +70,14 @@ func TestWebhooksAreRememberedByTheVersionOfTheirStream(t *testing.T) {
 			}
 		}
 	}
-	old.known["org_a"] = nil // removed from the cache, but the version is unchanged: not read again
+	old.known["org_a"] = nil // remove the webhooks from the cache; the version is unchanged, so they must not be read again
 	if got := fmt.Sprint(listening(old)); got != "[]" {
 		t.Errorf("read again although nothing has grown: %s", got)
 	}
 }
 
 // Partitions are followed concurrently, so each has its own cache of webhooks and never writes to
-// another one's.
+// the cache of another partition.
 func TestWebhooksAreRememberedByPartition(t *testing.T) {
 	t.Parallel()
 	l := openLedger(t, ledgertest.NewPartitioned(t, 4))

@@ -8,7 +8,7 @@ import (
 	"github.com/countersign/countersign/cmd/bench/rig"
 )
 
-// faultsCmd breaks a running service in every way of the table of faults.
+// faultsCmd breaks a running service in each way that the table of faults lists.
 type faultsCmd struct {
 	rig.Built
 	Rows       []string `arg:"" optional:"" help:"Rows to run; default: all."`

@@ -10,7 +10,7 @@
 //	bench start     time from the start of the program to its first answers, on a long ledger
 //	bench doors     the quick gate while slow or expensive requests occupy the service
 //	bench verify    an auditor's verify, compared with a bare read of the same rows, and how
-//	                much it and checkpoints slow appends down
+//	                much verify and checkpoints slow appends down
 //	bench export    an organization's export, compared with a bare read, and how much it slows
 //	                appends down
 //	bench selection the export of all denied decisions, as the ledger grows
@@ -23,8 +23,8 @@
 //	bench hook      the guard of a coding agent, from its start to its answer
 //	bench picture   the picture of the README: the output of the demo
 //
-// It starts its own PostgreSQL in a temporary folder, with fsync on, unless DATABASE_URL names a
-// database. That database must have the roles of the service and must contain nothing of value.
+// bench starts its own PostgreSQL in a temporary folder, with fsync on, unless DATABASE_URL names
+// a database. That database must have the roles of the service and must contain nothing of value.
 package main
 
 import (
@@ -47,18 +47,18 @@ type cli struct {
 	Append    rate.Append      `cmd:"" help:"Compare appends with single-row inserts of the same size."`
 	Quick     rate.Quick       `cmd:"" help:"Compare the quick gate over HTTP with the bare append."`
 	Decisions rate.Decisions   `cmd:"" help:"Compare signed decisions over HTTP with the bare append."`
-	Feed      rate.Feed        `cmd:"" help:"Measure the time from an answer to the read model, and catching up, compared with watermill-sql."`
+	Feed      rate.Feed        `cmd:"" help:"Measure how soon a read model contains a decision, and how fast read models catch up, compared with watermill-sql."`
 	Doors     strain.Doors     `cmd:"" help:"Measure the quick gate while slow or expensive requests occupy the service."`
 	Start     scale.Start      `cmd:"" help:"Measure the time from the start of the program to its first answers, on a long ledger with empty read models."`
 	Growth    scale.Growth     `cmd:"" help:"Repeat measurements while the ledger grows."`
 	Soak      strain.Soak      `cmd:"" help:"Call the quick gate for a long time at half of its maximum load; no resource may grow."`
 	Services  compute.Services `cmd:"" help:"Measure every service without HTTP, and inputs at the contract's limits."`
-	Verify    scale.Verify     `cmd:"" help:"Measure verification of a database, how much it and checkpoints slow appends down, and rebuilding."`
-	Export    scale.Export     `cmd:"" help:"Measure the export of an organization's history, and how much it slows appends down."`
+	Verify    scale.Verify     `cmd:"" help:"Measure verification of a database, how much verification and checkpoints slow appends down, and the rebuild of read models."`
+	Export    scale.Export     `cmd:"" help:"Measure the export of an organization's history, and how much the export slows appends down."`
 	Selection scale.Selection  `cmd:"" help:"Measure the export of all denied decisions and its verification, while the ledger grows."`
 	Size      scale.Size       `cmd:"" help:"Measure the size of calls in the ledger, by type of event and by index."`
 	Packing   packingCmd       `cmd:"" help:"Write samples of a ledger's contents, for a compression dictionary."`
-	Faults    faultsCmd        `cmd:"" help:"Cause every fault of a table while clients call, then compare their answers with the ledger."`
+	Faults    faultsCmd        `cmd:"" help:"Cause each fault that a table lists while clients call, and check that no answer is lost or changed."`
 	Gate      compute.Gate     `cmd:"" help:"Measure the gate's engine per command, and print a table per category of a corpus file."`
 	Hook      compute.Hook     `cmd:"" help:"Measure the process of the guard of a coding agent."`
 	Picture   pictureCmd       `cmd:"" help:"Draw the picture of the README: the output of the demo in a terminal."`

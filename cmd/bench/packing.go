@@ -32,8 +32,8 @@ import (
 //	bench packing samples
 //	zstd --train samples/* -o ledger/packing/v1.dict --maxdict=32768 --dictID=1
 //
-// A ledger needs its dictionary for as long as it exists. So the existing ones never change, and
-// this command is only used to add another one.
+// A ledger needs its dictionary for as long as the ledger exists. So existing dictionaries never
+// change, and this command is only used to add another one.
 type packingCmd struct {
 	Folder   string   `arg:"" help:"A new folder for the samples."`
 	Commands []string `help:"Files with one command per line, which the gate judges." default:"policy/actionrisk/testdata/everyday.txt,policy/actionrisk/testdata/siblings.txt"`

@@ -18,8 +18,8 @@ func TestDoctorComparesTheRuleSets(t *testing.T) {
 	version, hash := actionrisk.Ruleset()
 	folder := t.TempDir()
 	own, other := filepath.Join(folder, "countersign-guard"), filepath.Join(folder, "countersign")
-	// This test uses countersign-guard for both, because these commands are the same in both
-	// programs.
+	// This test uses countersign-guard for both programs, because these commands are the same in
+	// both.
 	newest, older := filepath.Join(folder, "newest"), filepath.Join(folder, "older")
 	build(t, newest, "")
 	build(t, older, "2026.01.01")

@@ -17,8 +17,8 @@ type Input struct {
 	IdempotencyKey string `json:"idempotencyKey,omitempty" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"One key per action you intend; on a retry send the same key."`
 }
 
-// Output is the part of the answer that depends only on the action. The recorder adds workflow id,
-// times and receipt.
+// Output is the part of the answer that depends only on the action. The command that records the
+// answer adds workflow id, times and receipt.
 type Output struct {
 	Status               string                 `json:"status" jsonschema:"enum=completed,enum=review_required" jsonschema_description:"review_required: a person must decide; completed: no review is needed."`
 	Risk                 string                 `json:"risk" jsonschema:"enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"The highest level of the rules that matched."`

@@ -20,7 +20,7 @@ const (
 type Assertion struct {
 	PolicyID string
 	Version  int64
-	Hash     string // H(C(assertion))
+	Hash     string // SHA-256 of the assertion's canonical JSON
 	Rules    Rules
 	denied   []string // names of the flags that the assertion sets to false
 }
@@ -82,8 +82,8 @@ var comparisons = []comparison{
 	{"reviewMcpRiskAtOrAbove", false, compareThreshold},
 }
 
-// allowList compares two allow lists. The asserted list is weaker if it has an entry that the
-// active list does not cover.
+// allowList returns the comparison of an allow list. The asserted list is weaker if one of its
+// entries is not covered by the active list.
 func allowList(of func(Rules) []string, covers func(wide, narrow string) bool) func(a, b Rules) relation {
 	return func(asserted, active Rules) relation {
 		own, theirs := of(asserted), of(active)
@@ -101,8 +101,8 @@ func allowList(of func(Rules) []string, covers func(wide, narrow string) bool) f
 	}
 }
 
-// blockList compares two block lists. The asserted list is weaker if the active list has an entry
-// that it does not cover.
+// blockList returns the comparison of a block list. The asserted list is weaker if it does not
+// cover every entry of the active list.
 func blockList(of func(Rules) []string, covers func(wide, narrow string) bool) func(a, b Rules) relation {
 	return func(asserted, active Rules) relation {
 		own, theirs := of(asserted), of(active)
@@ -118,8 +118,8 @@ func blockList(of func(Rules) []string, covers func(wide, narrow string) bool) f
 	}
 }
 
-// allCovered reports whether some entry of wide covers each entry of narrow. It looks for an equal
-// entry first, because lists may be long and most entries are equal.
+// allCovered reports whether every entry of narrow is covered by an entry of wide. It looks for an
+// equal entry first, because lists may be long and most entries are equal.
 func allCovered(narrow, wide []string, covers func(wide, narrow string) bool) bool {
 	same := make(map[string]bool, len(wide))
 	for _, w := range wide {
@@ -135,14 +135,14 @@ func allCovered(narrow, wide []string, covers func(wide, narrow string) bool) bo
 
 func equal(a, b string) bool { return a == b }
 
-// sameAccount reports whether two addresses are equal. The case of letters matters only if one of
-// them is not an EVM address.
+// sameAccount reports whether two addresses are equal. If both are EVM addresses, it ignores the
+// case of letters.
 func sameAccount(a, b string) bool {
 	return a == b || normal.LooksEVM(a) && normal.LooksEVM(b) && strings.EqualFold(a, b)
 }
 
-// toolCovers reports whether the allowed entry wide allows every tool that narrow allows. A tool
-// name without a server allows the tool of this name on every server.
+// toolCovers reports whether wide, an entry of an allow list, allows every tool that the entry
+// narrow allows. A tool name without a server allows the tool of this name on every server.
 func toolCovers(wide, narrow string) bool {
 	server, tool, qualified := strings.Cut(narrow, "/")
 	return wide == narrow || qualified && server != "" && wide == tool && !strings.Contains(tool, "/")
@@ -167,8 +167,9 @@ func hostBlockCovers(wide, narrow string) bool {
 	return err1 == nil && err2 == nil && blockCovers(w, n)
 }
 
-// blockCovers reports whether the blocked entry wide blocks every host that narrow contains. Ports
-// do not matter. An entry "h" blocks h and every host below it; "*.h" does not block h itself.
+// blockCovers reports whether the entry wide of a block list blocks every host that the entry
+// narrow blocks. Ports do not matter. An entry "h" blocks h and every host below it; "*.h" does
+// not block h itself.
 func blockCovers(wide, narrow normal.HostEntry) bool {
 	if wide.Host == narrow.Host {
 		return !wide.Wildcard || narrow.Wildcard

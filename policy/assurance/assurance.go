@@ -51,7 +51,8 @@ import (
 // EngineVersion names the engine that judges new decisions.
 const EngineVersion = v1.Version
 
-// Types of the present engine. Other packages use them under these names, without its version.
+// Types of the present engine. Other packages use them under these names, without the engine's
+// version.
 type (
 	// Finding is the result of one rule.
 	Finding = v1.Finding

@@ -62,7 +62,7 @@ func TestHashVectors(t *testing.T) {
 }
 
 // Two spellings of the same purchase have the same action hash. A purchase that differs in any
-// member of the hash has another one.
+// member that is hashed has another action hash.
 func TestActionHashIsOverNormalForms(t *testing.T) {
 	same := decision(t, "x402", `{"amountUnits":"250000","amountUsd":0.25,"payTo":"0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984",
 		"asset":"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913","network":"base","scheme":"exact","method":"get",

@@ -42,8 +42,9 @@ func ParseCall(text []byte) (PendingCall, error) {
 // the approval of the decision, or nil. If the call is allowed, MayExecute returns the time until
 // which it may be made, and an empty whyNot; otherwise whyNot gives the reason.
 //
-// The caller must check the signatures of the decision and the approval, that neither was used
-// before, and, by asking the service, that no newer policy has ended them.
+// The caller must make three more checks: that the signatures of the decision and the approval are
+// valid, that neither was used before, and, by asking the service, that no newer policy has
+// revoked them.
 func MayExecute(call PendingCall, orgID string, decision DecisionRecord, decisionRecordHash string, approval *ApprovalRecord, now time.Time) (validUntil, whyNot string) {
 	if decision.OrgID != orgID {
 		return "", "the decision belongs to another organization"
@@ -86,7 +87,7 @@ func ReadDecision(record jsontext.Value) (DecisionRecord, error) {
 	return d, nil
 }
 
-// DecisionSummary has the members of a decision record that lists of decisions show.
+// DecisionSummary has the members of a decision record that are shown in lists of decisions.
 type DecisionSummary struct {
 	DecisionID, IssuedAt, Protocol, Decision, RunID string
 

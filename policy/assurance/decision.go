@@ -198,8 +198,9 @@ func (r *intentReader) mcpFields() []field {
 	}
 }
 
-// protocolOf returns the protocol that the request names, wherever in the text that member is. If
-// the request names none, protocolOf derives the protocol from the members of the intent.
+// protocolOf returns the protocol that the request names, even if that member comes after the
+// intent. If the request names none, protocolOf derives the protocol from the members of the
+// intent.
 func protocolOf(text []byte, intent value) string {
 	if named := memberText(text, "protocol"); named == X402 || named == MCP {
 		return named

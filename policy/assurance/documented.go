@@ -24,7 +24,7 @@ type Documented struct {
 	policy.Rule
 	Protocols []string       // protocols of a rule of decisions; empty for warnings and receipts
 	Effects   []string       // possible effects; empty for warnings
-	Request   jsontext.Value // the evaluated example: policy and intent; only a policy; or decision and receipt
+	Request   jsontext.Value // the evaluated example: a policy with an intent, a policy alone, or a decision with a receipt
 	Finding   jsontext.Value
 }
 
@@ -184,7 +184,7 @@ var ofReceipts = []policy.Rule{
 		Instead: "ask the service just before executing: see countersign check --url"},
 	{ID: "receipt.reported_after_stop", Example: `{"stoppedAt":"2026-11-21T10:04:30Z"}`,
 		Catches: "the action was reported after a stop, and its claimed time of execution is before the stop",
-		Why:     "only the executor's clock shows that it was in time",
+		Why:     "only the executor's clock says that the action was executed before the stop",
 		Instead: "compare observedAt with the log of the executor or with the chain"},
 	{ID: "receipt.status_mismatch", Example: `{"receipt":{"responseStatus":500}}`,
 		Catches: "the outcome contradicts the status of the response",
@@ -280,7 +280,7 @@ var documented = []policy.Rule{
 		Why:     "without a network the rule cannot be checked",
 		Instead: "send network"},
 	{ID: "x402.payto.invalid", Example: `{"intent":{"payTo":"0x0000000000000000000000000000000000000000"}}`,
-		Why:     "money sent there is lost",
+		Why:     "money sent to an invalid address is lost",
 		Instead: "ask the seller for the address again"},
 	{ID: "x402.payto.not_allowed", Example: `{"policy":{"allowedPayTo":["0x833589fcd6edb6e08f4c7c32d4f71b54bda02913"]}}`,
 		Why:     "attackers steal payments by changing the recipient",
@@ -307,7 +307,7 @@ var documented = []policy.Rule{
 		Why:     "the payer signs units, so an amount in dollars alone does not bind the payment",
 		Instead: "also send amountUnits"},
 	{ID: "x402.binding.missing", Example: `{"policy":{"requireResourceBinding":true}}`,
-		Why:     "a payload without a resource can be used for another one",
+		Why:     "a payload without a resource can be used for another resource",
 		Instead: "send paymentPayloadResource"},
 	{ID: "x402.binding.mismatch", Example: `{"intent":{"paymentPayloadResource":"https://api.example/v2"}}`,
 		Why:     "the payment would buy something else",
@@ -316,7 +316,7 @@ var documented = []policy.Rule{
 		Why:     "without an identifier a retry looks like a second purchase",
 		Instead: "give each purchase its own identifier"},
 	{ID: "x402.payment_identifier.invalid", Example: `{"intent":{"paymentIdentifier":"a b"}}`,
-		Why:     "facilitators refuse it, or treat two purchases as one",
+		Why:     "facilitators refuse such an identifier, or treat two purchases as one",
 		Instead: "use 16 to 128 letters, digits, - and _"},
 	{ID: "x402.facilitator.not_allowed", Example: `{"intent":{"facilitatorUrl":"http://facilitator.example/"}}`,
 		Why:     "a facilitator sees the payment and can withhold it",

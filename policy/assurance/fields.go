@@ -16,8 +16,8 @@ import (
 )
 
 // The functions of this file check a request member by member, in the order of the text. The first
-// problem becomes the error, with the message of the contract. They read each value during the
-// check, because amounts must be read exactly as written.
+// problem becomes the error, with the message of the contract. The functions read each value
+// during the check, because amounts must be read exactly as written.
 
 // value is the value of a member, with the name that error messages use for the member.
 type value struct {
@@ -37,8 +37,8 @@ func refuse(code, name, message string) error {
 }
 
 // object reads an object of a request with these fields. A member that is null counts as absent. A
-// missing member is reported after all present members are read. If a member is not one of the
-// fields, other may return a better error than "unknown field".
+// missing member is reported after all present members are read. For the name of a member that is
+// not one of the fields, the function other may return a better error than "unknown field".
 func object(v value, fields []field, other func(name string) error) error {
 	return members(v, fields, other, true)
 }
@@ -153,7 +153,7 @@ func member(holder, name string) string {
 	return holder + "." + name
 }
 
-// parse checks a text strictly and reads its top-level object with these fields.
+// parse checks a text strictly and reads its top-level object, which has these fields.
 func parse(text []byte, fields []field) error {
 	if err := canon.Check(text); err != nil {
 		return err
@@ -176,8 +176,8 @@ func (v value) text() (string, error) {
 	return string(s), nil
 }
 
-// text returns a reader for a string of 1 to most characters, without white space at its ends and
-// without invisible characters.
+// text returns a reader for a string without white space at its ends and without invisible
+// characters. The string has at least one character, and not more than the limit most.
 func text(into *string, most int) func(value) error { return words(into, most, false) }
 
 // prose is like text, but also accepts line breaks.
@@ -233,8 +233,8 @@ func address(into *string, parsed *normal.URL) func(value) error {
 	}
 }
 
-// matching returns a reader for text that good accepts. message is the rest of the error for other
-// text.
+// matching returns a reader for text that the function good accepts. For other text the error is
+// the name of the member, followed by message.
 func matching(into *string, most int, good func(string) bool, message string) func(value) error {
 	read := text(into, most)
 	return func(v value) error {
@@ -260,7 +260,8 @@ func flag(into **bool) func(value) error {
 	}
 }
 
-// integer returns a reader for a number without a fraction (also written 1.0) from least to most.
+// integer returns a reader for a number without a fraction (also written 1.0). The smallest
+// accepted number is least, the largest is most.
 func integer(into *int64, least, most int64) func(value) error {
 	return func(v value) error {
 		bad := refuse("out_of_range", v.name, " must be an integer of "+strconv.FormatInt(least, 10)+" to "+strconv.FormatInt(most, 10))
@@ -291,8 +292,9 @@ func literal(into *string) func(value) error {
 	}
 }
 
-// list returns a reader for an array of at most entries strings of at most length characters.
-// check returns the error message for an entry, or "" if it is valid; nil accepts every string.
+// list returns a reader for an array of strings. The largest number of strings is entries, and the
+// largest length of each, in characters, is length. check returns the error message for an entry,
+// or "" if it is valid; a nil check accepts every string.
 func list(into *[]string, entries, length int, check func(string) (message string)) func(value) error {
 	return func(v value) error {
 		if v.raw.Kind() != '[' {

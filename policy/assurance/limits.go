@@ -26,7 +26,8 @@ const (
 	ValidFor = 15 * time.Minute
 	// skew is the tolerated error of an executor's clock.
 	skew = 2 * time.Minute
-	// A receipt is late if it arrives more than lateAfter after the expiry of the decision (after
-	// its issue, if the decision is not allow). A late receipt is accepted all the same.
+	// A receipt is late if it arrives more than lateAfter after the decision expired. A decision
+	// that does not allow has no expiry; then the time counts from its issue. A late receipt is
+	// accepted all the same.
 	lateAfter = 24 * time.Hour
 )

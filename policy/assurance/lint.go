@@ -21,7 +21,7 @@ type Draft struct {
 	Version   int64  // the version that the author expects at activation; 0 if not given
 	Canonical []byte // canonical JSON without the version
 	Hash      string // hash of Canonical
-	Rules     Rules  // normal form, in which the engine compares
+	Rules     Rules  // normal form, which the engine compares
 	Warnings  []policy.Finding
 }
 

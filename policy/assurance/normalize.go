@@ -26,7 +26,7 @@ func (r *intentReader) finishX402() error {
 	}
 	n.Network = normal.Network(n.Network)
 	n.PaymentIdentifierBad = n.PaymentIdentifier != "" && !paymentIdentifier(n.PaymentIdentifier)
-	if isToken(n.PaymentPayloadMethod) { // only tokens: for other characters upper case is not unique
+	if isToken(n.PaymentPayloadMethod) { // only tokens (RFC 9110), which are ASCII: other characters may have several upper-case forms
 		n.PaymentPayloadMethod = strings.ToUpper(n.PaymentPayloadMethod)
 	}
 	r.accounts()
@@ -105,6 +105,6 @@ func memberText(object []byte, name string) string {
 		}
 		return nil
 	})
-	text, _ := found.text() // fails, with "", if it is not a string
+	text, _ := found.text() // text returns "" with its error if the value is not a string
 	return text
 }

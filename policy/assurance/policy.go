@@ -134,8 +134,8 @@ func (p *statedPolicy) complete(v value) error {
 	return err
 }
 
-// each normalizes the entries of a list with form (nil: unchanged), sorts them and removes
-// duplicates, because their order has no meaning. It returns nil for an absent list.
+// each applies the function form to the entries of a list (nil leaves them unchanged), sorts them
+// and removes duplicates, because their order has no meaning. It returns nil for an absent list.
 func each(entries []string, form func(string) string) []string {
 	if entries == nil {
 		return nil

@@ -110,7 +110,7 @@ type Approved struct {
 type Conformance struct {
 	Is       string // conforming, inconclusive or violation: the worst effect of the findings
 	Findings []ReceiptFinding
-	Late     bool // true if the receipt arrived more than lateAfter after the decision's expiry, or its issue if it is not allow
+	Late     bool // true if the receipt arrived more than lateAfter after the expiry of the decision, or after its issue if it allows nothing
 }
 
 // Conform compares a receipt that arrives at the time received with a decision. It never refuses a

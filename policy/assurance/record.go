@@ -29,7 +29,7 @@ type DecisionRecord struct {
 	OrgID               string         `json:"orgId"`
 	Environment         string         `json:"environment" jsonschema:"enum=dev,enum=live"`
 	IssuedAt            string         `json:"issuedAt" jsonschema:"format=date-time"`
-	ValidUntil          *string        `json:"validUntil" jsonschema:"nullable"` // null unless the decision is allow
+	ValidUntil          *string        `json:"validUntil" jsonschema:"nullable"` // null if the decision is not allow
 	Protocol            string         `json:"protocol" jsonschema:"enum=x402,enum=mcp"`
 	Subject             Subject        `json:"subject"`
 	Intent              jsontext.Value `json:"intent"`

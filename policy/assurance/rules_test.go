@@ -111,8 +111,8 @@ func evaluate(t testing.TB, r assurance.DecisionRequest, active []byte) (assuran
 }
 
 // told formats an evaluation as the case files do: the decision and the rules that made findings.
-// "/info" or "/needs_review" follows a rule whose effect is not the decision, "/assertion" a rule
-// of the caller's assertion.
+// "/info" or "/needs_review" after a rule is its effect, if that is not the decision. "/assertion"
+// means that the rule is one of the caller's assertion.
 func told(e assurance.Evaluation, stricter []string) string {
 	text := e.Decision + ":"
 	for _, f := range e.Findings {
@@ -188,8 +188,8 @@ func TestAssertions(t *testing.T) {
 	}
 }
 
-// Lists of a policy and of an assertion may have a thousand entries each. Comparing them must not
-// normalize the entries again for each pair, which took seconds. The test counts allocations.
+// Lists of a policy and of an assertion may have a thousand entries each. Comparing them once took
+// seconds, because the entries were normalized again for each pair. The test counts allocations.
 func TestLongListsCostLittle(t *testing.T) {
 	var active, asserted []string
 	for i := range 1000 {

@@ -37,7 +37,7 @@ const BindingVersion = "svc-action-v1"
 // PayloadType is the payload type of the signature of a Record.
 const PayloadType = "application/vnd.svc.attestation.v1+json"
 
-const maxFindings = 500 // largest number in an answer; the most severe are kept
+const maxFindings = 500 // largest number of findings in an answer; the most severe are kept
 
 // Service is the declaration of assurance/attest.
 var Service = policy.Declare(policy.Service{
@@ -245,8 +245,8 @@ func moved(err error) error {
 
 var riskLevels = []string{"low", "medium", "high", "critical"}
 
-// judgeMCP applies the policy's rules about MCP tools. A blocked tool matches in any case; an
-// allowed tool must match exactly.
+// judgeMCP applies the policy's rules about MCP tools. A blocked tool's name matches in any case;
+// an allowed tool's name must match exactly.
 func (a *action) judgeMCP() (string, []policy.Finding) {
 	verdict := "allow"
 	var findings []policy.Finding

@@ -4,10 +4,10 @@
 // At yield y with f coupons a year, a bond's dirty price is the sum over its flows of CF_k / (1 +
 // y/f)^(k-1+w), where w is the remaining part of the current coupon period (the street
 // convention). With one coupon left it is CF / (1 + w*y/f), simple interest, unless lastPeriod is
-// compound. An irregular first or last period is divided into notional regular periods; its coupon
-// and its length are the sums of its parts of them. The clean price is the dirty price less
-// accrued interest. For 4.25 % semi-annual, settled 2025-05-20, due 2031-11-15, at 3.91 %: dirty
-// 101.988602632, clean 101.930858067.
+// compound. An irregular first or last period is divided into notional regular periods. The coupon
+// and the length of the irregular period are the sums over the parts of the notional periods that
+// it covers. The clean price is the dirty price less accrued interest. For 4.25 % semi-annual,
+// settled 2025-05-20, due 2031-11-15, at 3.91 %: dirty 101.988602632, clean 101.930858067.
 //
 // The formulas are those of the ISMA (Stigum and Robinson 1996, "Money Market and Bond
 // Calculations"; Fabozzi, "Bond Markets, Analysis and Strategies"). For the last period and
@@ -192,8 +192,8 @@ type given struct {
 	is   bool
 }
 
-// exclude refuses the first of the members that is present, because it cannot be combined with
-// other.
+// exclude refuses the first present one of the members, because it cannot be combined with the
+// member that the parameter other names.
 func exclude(c *money.Check, other string, members ...given) {
 	for _, m := range members {
 		if m.is {

@@ -4,7 +4,7 @@ import "math"
 
 // Limits of the inputs. The tags of Input repeat them for the schema.
 const (
-	maxMoney         = 1e12 // face value, prices and principal; a double represents cents of it exactly
+	maxMoney         = 1e12 // face value, prices and principal; up to this amount a float64 distinguishes every cent
 	maxCoupon        = 1    // 100 % a year
 	maxYears         = 100  // the longest bonds that are issued
 	maxYield         = 10   // 1,000 % a year

@@ -35,7 +35,7 @@ type repayment struct {
 	amount float64
 }
 
-// flow is one payment. periods is the number of coupon periods from settlement to it.
+// flow is one payment. periods is the number of coupon periods from settlement to the payment.
 type flow struct {
 	day               money.Day
 	periods           float64
@@ -48,7 +48,7 @@ type schedule struct {
 	flows          []flow
 	accrued        float64 // accrued interest, in currency units
 	previous, next money.Day
-	days, period   float64 // days since the start of the period, and of the complete period, by the day count
+	days, period   float64 // days from the start of the coupon period to settlement, and in the complete period, by the day count
 	rate, balance  float64 // coupon rate and face value in the period
 }
 
@@ -64,8 +64,8 @@ func (b *terms) couponDate(k int) money.Day {
 	return day
 }
 
-// periodOf returns k of the regular period that contains a day: from couponDate(k) to
-// couponDate(k-1).
+// periodOf returns the number k of the regular period that contains a day: the period from
+// couponDate(k) to couponDate(k-1).
 func (b *terms) periodOf(day money.Day) int {
 	k := int(b.anchor-day) * b.frequency / 366
 	for b.couponDate(k) > day {
@@ -168,8 +168,8 @@ func (b *terms) accrual(from, to money.Day) (coupons, days float64) {
 }
 
 // distance returns the number of coupon periods between two days. In the current period it counts
-// the remaining part. 30/360 counts 181 days from 28 February to 29 August, so the result may be
-// negative by a day.
+// the remaining part. It may be slightly negative: by 30/360, a half-year has 180 days, but 181
+// days are between 28 February and 29 August.
 func (b *terms) distance(from, to money.Day) (periods float64) {
 	for from < to {
 		start, end := b.period(from)
@@ -289,7 +289,8 @@ func readTerms(c *money.Check, in Input) *terms {
 		c.Above("/yearsToMaturity", b.years, 0, maxYears)
 		return b
 	}
-	// A bond with dates needs both. The irregular periods and the schedules depend on them.
+	// A bond with dates needs both of them, settlement and maturity. The irregular periods and the
+	// schedules depend on them.
 	if in.SettlementDate == nil {
 		c.Missing("/settlementDate")
 	}
@@ -364,7 +365,7 @@ func (b *terms) readIrregular(c *money.Check, in Input) {
 	if first <= b.issue {
 		c.Refuse("inconsistent_input", "/firstCouponDate", "firstCouponDate must be after issueDate")
 	} else if !b.isCouponDate(first) {
-		c.Refuse("inconsistent_input", "/firstCouponDate", "firstCouponDate must be a whole number of coupon periods before lastCouponDate, or before maturityDate without it")
+		c.Refuse("inconsistent_input", "/firstCouponDate", "firstCouponDate must be a whole number of coupon periods before lastCouponDate (without lastCouponDate: before maturityDate)")
 	}
 	b.first = first
 }

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// JSONSchemaAlias returns a value of the type whose schema describes an Output. The type has the
-// members of both parts. A bond must have all members of Bond, and a loan all members of Loan.
-// Struct tags alone would make the members of both required.
+// JSONSchemaAlias returns a value of the type from which the schema of Output is made. The type
+// has all members of Bond and of Loan. The schema requires those of Bond for a bond and those of
+// Loan for a loan; struct tags of Output alone would require all of them in every answer.
 func (Output) JSONSchemaAlias() any {
 	var fields []reflect.StructField
 	output := reflect.TypeFor[Output]()
@@ -25,7 +25,8 @@ func (Output) JSONSchemaAlias() any {
 	return reflect.Zero(reflect.StructOf(fields)).Interface()
 }
 
-// optional returns a field that is optional in general, but required in its part of the answer.
+// optional returns a field that is optional in general, but required in one part of the answer:
+// "bond" or "loan".
 func optional(f reflect.StructField, part string) reflect.StructField {
 	keywords := []string{"oneof_required=" + part}
 	if own := f.Tag.Get("jsonschema"); own != "" {

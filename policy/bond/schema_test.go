@@ -8,8 +8,8 @@ import (
 	"github.com/countersign/countersign/policy/money"
 )
 
-// The type for the schema has every member of both parts. None is required in general, and each is
-// required in its own part.
+// The type for the schema has every member of Bond and of Loan. The schema requires none of them
+// in general, and each of them for its kind of answer.
 func TestSchemaNamesTheMembersOfBothParts(t *testing.T) {
 	alias := reflect.TypeOf(Output{}.JSONSchemaAlias())
 	count := map[string]int{}

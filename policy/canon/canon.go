@@ -28,8 +28,8 @@
 // 91df0d7136df5b8f408295a6f81ef6fc365f296089cc86e6ba9599cd63f0e3cb .
 //
 // This rule is for values that are only hashed or passed on. Where a program computes with a
-// number, the limit of 2^53-1 applies: Decode and Marshal refuse a larger number of a Go type,
-// and IsExact checks a number as it is written.
+// number, the limit of 2^53-1 applies: Decode and Marshal refuse a larger number of a Go type
+// (except a float64 from 1e21), and IsExact checks a number as it is written.
 package canon
 
 import (
@@ -122,8 +122,8 @@ func syntaxError(dec *jsontext.Decoder, err error) *Error {
 	return &Error{"invalid_json", "", "invalid JSON: syntax error at byte " + strconv.FormatInt(dec.InputOffset(), 10)}
 }
 
-// holder returns the JSON pointer of the object that the decoder is reading. The caller chooses the
-// names of members, so the pointer is cut before a name that could not be one of ours
+// holder returns the JSON pointer of the object that the decoder is reading. The caller chooses
+// the names of members, so the pointer is cut before a name that no contract could contain
 // (SafePointer).
 func holder(dec *jsontext.Decoder) string { return SafePointer(string(dec.StackPointer().Parent())) }
 
@@ -168,8 +168,8 @@ func checkNumber(token string, dec *jsontext.Decoder) error {
 	return &Error{"invalid_json", SafePointer(string(dec.StackPointer())), "invalid JSON: " + reason}
 }
 
-// IsExact reports whether a program can compute with a number that is written like this. It is
-// false for a number whose absolute value is above 2^53-1, because readers may round it
+// IsExact reports whether every program reads the same value from a number that is written like
+// this. It is false if the absolute value is above 2^53-1, because readers may round the number
 // differently. It is true again from 1e21, if the number has a fraction or an exponent, because
 // its canonical form then has an exponent and no reader takes it for an integer.
 func IsExact(number string) bool {
@@ -213,8 +213,8 @@ func byLibrary(text []byte) ([]byte, error) {
 var keepIntegers = jsontext.CanonicalizeRawInts(false)
 
 // Decode checks a text and reads it into a Go value. It refuses members that the Go type does not
-// have; the case of names matters. It refuses a number beyond 2^53-1 for a Go number, but keeps it
-// in a jsontext.Value or a Value.
+// have; the case of names matters. For a Go number it refuses a number beyond 2^53-1, except a
+// float64 from 1e21 (see IsExact). It keeps every number in a jsontext.Value or a Value.
 func Decode(text []byte, into any) error {
 	if err := Check(text); err != nil {
 		return err
@@ -257,8 +257,8 @@ func where(path string) string {
 }
 
 // Marshal returns the canonical form of a Go value. It returns an error if the value contains a
-// NUL, a float that is not finite, or a Go number beyond 2^53-1. It keeps larger integers in a
-// jsontext.Value or a Value.
+// NUL, a float that is not finite, or a Go number beyond 2^53-1, except a float64 from 1e21 (see
+// IsExact). It keeps larger integers in a jsontext.Value or a Value.
 func Marshal(v any) ([]byte, error) {
 	if canonical, ok := direct(v); ok {
 		return canonical, nil

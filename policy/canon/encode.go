@@ -154,8 +154,8 @@ type Value []byte
 // MarshalJSON returns the text unchanged.
 func (v Value) MarshalJSON() ([]byte, error) { return v, nil }
 
-// UnmarshalJSON stores a copy of the text. It does not check it: use it only for texts that this
-// program has written in canonical form.
+// UnmarshalJSON stores a copy of the text without checking the text. Use it only for texts that
+// this program has written in canonical form.
 func (v *Value) UnmarshalJSON(text []byte) error {
 	*v = bytes.Clone(text)
 	return nil

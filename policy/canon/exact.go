@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// tooLarge returns the error for a Go number that is beyond 2^53-1.
+// tooLarge returns the error for a Go number that inexact finds.
 func tooLarge(path string) *Error {
 	path = SafePointer(path)
 	return &Error{"out_of_range", path, where(path) + " must be a number from -9007199254740991 to 9007199254740991"}
@@ -51,10 +51,11 @@ func hasLongNumber(text []byte) bool {
 	return false
 }
 
-// inexact returns the JSON pointer of the first Go number in v that is beyond 2^53-1. It ignores
-// numbers in a JSON text (jsontext.Value, Value), because the program does not compute with them.
-// It checks numbers in an interface only if interfaces is true: Marshal sets it, because the
-// program has put them there; Decode does not, because there they are arbitrary JSON.
+// inexact returns the JSON pointer of the first Go number in v that is beyond 2^53-1. A float from
+// 1e21 is allowed (see IsExact). inexact ignores numbers in a JSON text (jsontext.Value, Value),
+// because the program does not compute with them. It checks numbers in an interface value only if
+// interfaces is true: Marshal sets it, because such numbers come from the program itself. For
+// Decode they are part of arbitrary JSON.
 func inexact(v reflect.Value, interfaces bool) (path string, found bool) {
 	if !v.IsValid() || hasOwnForm(v.Type()) { // a type with its own form, such as time.Time, is not written as a number
 		return "", false

@@ -2,8 +2,8 @@ package canon
 
 // Limits of a JSON text.
 const (
-	MaxDepth   = 64        // of nesting; limits the stack of a parser
-	MaxMembers = 10_000    // per object; sorting more could overload a program
+	MaxDepth   = 64        // levels of nesting; protects the stack of a parser
+	MaxMembers = 10_000    // members of one object; sorting more could overload a program
 	MaxNumber  = 40        // characters of a number; the longest double needs 24
 	MaxInteger = 1<<53 - 1 // largest absolute value of a Go number; beyond it readers disagree (RFC 7493)
 

@@ -37,8 +37,8 @@ func Meant(unknown string, known []string) string {
 }
 
 // edits returns the number of edits that turn a into b: to insert, delete or replace a byte, or to
-// swap two neighbours (optimal string alignment). It returns most if the number is not smaller
-// than most.
+// swap two neighbours (optimal string alignment). It stops counting at the limit most, and returns
+// the limit.
 func edits(a, b string, most int) int {
 	if d := len(a) - len(b); d >= most || -d >= most {
 		return most

@@ -334,7 +334,7 @@ func skip(text []byte, at int) int {
 	return at
 }
 
-// skipText returns the position after the string that begins at at.
+// skipText returns the position after the string that begins at the position at.
 func skipText(text []byte, at int) int {
 	at++
 	for quote := -1; at <= len(text); {

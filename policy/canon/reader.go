@@ -26,8 +26,8 @@ type Reader struct {
 // NewReader returns a reader at the beginning of a text.
 func NewReader(text []byte) *Reader { return &Reader{text: text} }
 
-// Kind returns the first byte of the next value, which tells its type: { [ " t f n, or 0 for every
-// number. At the end of the text it returns the zero byte.
+// Kind returns the first byte of the next value, which tells its type: { [ " t f n, or '0' for
+// every number. At the end of the text it returns 0.
 func (r *Reader) Kind() byte {
 	r.space()
 	if r.at >= len(r.text) {

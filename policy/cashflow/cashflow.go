@@ -63,9 +63,9 @@ type Valued struct {
 type Output struct {
 	Mode                    string           `json:"mode" jsonschema:"enum=periodic,enum=dated,enum=dcf" jsonschema_description:"periodic or dated, by the form of cashFlows; dcf without cashFlows."`
 	NPV                     *float64         `json:"npv" jsonschema:"nullable" jsonschema_description:"Net present value at discountRate, in currency, time 0 not discounted."`
-	IRR                     *float64         `json:"irr" jsonschema:"nullable" jsonschema_description:"Internal rate of return per period (periodic). Of several roots the one nearest to 0 among those, not below -0.5, with the sign of the undiscounted sum; else the one nearest to 0."`
+	IRR                     *float64         `json:"irr" jsonschema:"nullable" jsonschema_description:"Internal rate of return per period (periodic). If there are several: the one nearest to 0 among those that are at least -0.5 and have the sign of the undiscounted sum, or among all if none is."`
 	IRRAnnualized           *float64         `json:"irrAnnualized" jsonschema:"nullable" jsonschema_description:"(1+irr)^periodsPerYear - 1 (periodic)."`
-	XIRR                    *float64         `json:"xirr" jsonschema:"nullable" jsonschema_description:"Annual effective internal rate of return (dated). Of several roots it is chosen by the rule of irr."`
+	XIRR                    *float64         `json:"xirr" jsonschema:"nullable" jsonschema_description:"Annual effective internal rate of return (dated). If there are several, one is chosen by the rule of irr."`
 	IRRRoots                []float64        `json:"irrRoots" jsonschema_description:"Every rate from -0.9999 to 10000 at which the flows are worth nothing, ascending."`
 	IRRStatus               string           `json:"irrStatus" jsonschema:"enum=unique,enum=multiple,enum=none,enum=no_sign_change" jsonschema_description:"How many internal rates of return there are."`
 	MOIC                    *float64         `json:"moic" jsonschema:"nullable" jsonschema_description:"Gross multiple of invested capital; equals tvpi."`

@@ -22,8 +22,8 @@ const (
 	hair      = 1e-12     // the search goes beyond both ends of its range by this much
 	together  = 1e-9      // roots that are closer than this count as one
 	nothing   = 1e-14     // a root this near to 0 is 0, because the rest is rounding error
-	maxTerms  = 2_000_000 // terms evaluated per direction, at most 0.2 s; flows with single roots need a few per cent of it
-	maxPoints = 10_000    // points evaluated per direction, to limit memory
+	maxTerms  = 2_000_000 // largest number of terms evaluated in one direction, which takes at most 0.2 s; flows with single roots need a few per cent of them
+	maxPoints = 10_000    // largest number of points evaluated in one direction, to limit memory
 	rounding  = 4e-16     // relative error of one term, and of the compensated sum
 )
 

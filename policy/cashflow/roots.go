@@ -222,8 +222,8 @@ func sides(times, amounts []float64) (right, left sum) {
 // span is an interval of x.
 type span struct{ low, high float64 }
 
-// near reports whether x is in the span or close to it. Close to a span in which h is only
-// rounding error, a crossing that was found is the same root.
+// near reports whether x is in the span or close to it. Inside the span h is only rounding error,
+// so a root that was found close to the span is the same root.
 func (t span) near(x float64) bool {
 	margin := together + (t.high - t.low)
 	return x >= t.low-margin && x <= t.high+margin

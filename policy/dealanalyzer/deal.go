@@ -161,7 +161,7 @@ func (d *deal) measure(in Input, out *Output, exit float64) error {
 	for _, x := range d.flows {
 		out.Equity.CashFlows = append(out.Equity.CashFlows, money.Number(x))
 	}
-	d.include("/equity", slices.DeleteFunc(m.Findings, func(f policy.Finding) bool { return f.ID == "rate_looks_like_percent" })) // the finding is already made for the deal
+	d.include("/equity", slices.DeleteFunc(m.Findings, func(f policy.Finding) bool { return f.ID == "rate_looks_like_percent" })) // drop a finding that the deal already has
 	return nil
 }
 
@@ -201,8 +201,8 @@ func (d *deal) table(s Sensitivity) *Grid {
 	return grid
 }
 
-// split applies the waterfall to the equity flows, each rounded to cents. A year has 365 days
-// here, so that days/365 of the waterfall are exactly whole years.
+// split applies the waterfall to the equity flows, each rounded to cents. The flows are 365 days
+// apart, which the waterfall counts as exactly one year.
 func (d *deal) split(w Waterfall) (*waterfall.Output, error) {
 	in := waterfall.Input{PreferredReturnRate: &w.PreferredReturnRate, CarryRate: w.CarryRate, CatchUpRate: w.CatchUpRate,
 		Compounding: w.Compounding, GPCommitmentRate: w.GPCommitmentRate, Events: []waterfall.Event{}}

@@ -93,7 +93,7 @@ type Output struct {
 	Sensitivity   *Grid              `json:"sensitivity" jsonschema:"nullable" jsonschema_description:"Table of values; null if sensitivity was not sent."`
 	Waterfall     *waterfall.Output  `json:"waterfall" jsonschema:"nullable" jsonschema_description:"Split of the equity flows, with years of 365 days from 1970-01-01; null if waterfall was not sent."`
 	NPVAtPurchase *float64           `json:"npvAtPurchase" jsonschema:"nullable" jsonschema_description:"Enterprise value less price and costs, in currency."`
-	Verdict       string             `json:"verdict" jsonschema:"enum=attractive,enum=marginal,enum=unattractive" jsonschema_description:"attractive: npvAtPurchase above 0 and irr at least discountRate; marginal: one of the two."`
+	Verdict       string             `json:"verdict" jsonschema:"enum=attractive,enum=marginal,enum=unattractive" jsonschema_description:"attractive: npvAtPurchase above 0 and irr at least discountRate; marginal: one of the two; unattractive: neither."`
 	Findings      []policy.Finding   `json:"findings" jsonschema_description:"Findings, the most severe first; may be empty."`
 }
 
@@ -127,7 +127,8 @@ type Row struct {
 	Values       []Cell  `json:"values" jsonschema_description:"One value for each terminal assumption."`
 }
 
-// Cell is the value for one pair. It is null if growth is not below the discount rate.
+// Cell is the value for one pair of discount rate and terminal assumption. It is null if growth is
+// not below the discount rate.
 type Cell struct {
 	TerminalValue   float64  `json:"terminalValue" jsonschema_description:"The terminal assumption: growth rate or multiple."`
 	EnterpriseValue *float64 `json:"enterpriseValue" jsonschema:"nullable" jsonschema_description:"Enterprise value, in currency."`

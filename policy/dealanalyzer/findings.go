@@ -2,8 +2,8 @@ package dealanalyzer
 
 import "github.com/countersign/countersign/policy"
 
-// documented describes the findings of this package. Packages cashflow and waterfall describe
-// those of the parts.
+// documented describes the findings of this package. Packages cashflow and waterfall describe the
+// findings of the analyses that this package runs.
 func documented() []policy.Rule {
 	return []policy.Rule{
 		{ID: "debt_service_shortfall", Example: `{"debt":{"amount":900,"annualRate":0.15}}`,

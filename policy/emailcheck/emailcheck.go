@@ -45,8 +45,7 @@ type Input struct {
 	AllowInternational *bool  `json:"allowInternational,omitempty" jsonschema_description:"Whether non-ASCII letters are accepted (RFC 6531). Default true."`
 }
 
-// Output is the result of the check. The parts of the address are null unless the address is
-// valid.
+// Output is the result of the check. If the address is not valid, its parts are null.
 type Output struct {
 	SyntaxValid         bool             `json:"syntaxValid" jsonschema_description:"Correct by the grammar of RFC 5322, including obsolete forms."`
 	Valid               bool             `json:"valid" jsonschema_description:"Usable with SMTP as written."`
@@ -96,7 +95,7 @@ type facts struct {
 	ascii       string // domain in A-labels
 	single      bool   // the domain has only one label
 	mixed       bool   // a label of the domain mixes scripts
-	doubtful    bool   // the local part has characters that mailboxes do not have
+	doubtful    bool   // the local part has characters that are unusual in mailbox names
 	out         Output
 	suggestedTo string
 }
@@ -225,7 +224,7 @@ func isReserved(domain string) bool {
 	return len(labels) > 1 && labels[len(labels)-2] == "example" && slices.Contains([]string{"com", "net", "org"}, last)
 }
 
-// score estimates, from 0 to 100, how likely a message arrives and a person reads it.
+// score estimates, from 0 to 100, how likely it is that a message arrives and a person reads it.
 func (f *facts) score() int {
 	if !f.out.Valid {
 		return 0

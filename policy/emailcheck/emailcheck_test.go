@@ -105,7 +105,7 @@ func TestDiagnoses(t *testing.T) {
 
 func TestLengths(t *testing.T) {
 	label := strings.Repeat("a", 63)
-	domain := func(size int) string { // a domain of size bytes: labels of 63 bytes, and the rest
+	domain := func(size int) string { // a domain of size bytes: labels of 63 bytes, and a last label with the rest
 		text := strings.Repeat(label+".", 3)
 		return text + strings.Repeat("b", size-len(text))
 	}
@@ -276,7 +276,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Evaluate reads the slowest texts: nested comments, folds and labels without end.
+// Evaluate accepts the texts that take the longest to parse: nested comments, folds and labels
+// without end.
 func TestTextsMadeToBeSlow(t *testing.T) {
 	for _, unit := range []string{"(", `"\`, "a.", "\r\n ", "xn--", "é", "ü.", "[", "@", "𝐚", "\u0301"} {
 		check(t, strings.Repeat(unit, 1000/utf8.RuneCountInString(unit)))

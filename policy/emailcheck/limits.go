@@ -11,7 +11,7 @@ const (
 
 const (
 	ipv6Groups  = 8
-	maxMarks    = 4 // combining marks on one letter; Vietnamese needs two, Arabic and Hebrew up to four
-	minBrand    = 5 // letters a name needs for one edit to count as a typing error; shorter similar names often exist
+	maxMarks    = 4 // largest number of combining marks on one letter; Vietnamese needs two, Arabic and Hebrew up to four
+	minBrand    = 5 // smallest length of a name for which one edit counts as a typing error; shorter names are often similar by chance
 	maxDistance = 2 // largest number of edits between a typing error and the intended name
 )

@@ -120,7 +120,7 @@ func (p *parser) startSpace(c rune) {
 	p.lastWS = c
 }
 
-// first returns a for the first element, and b for later ones.
+// first returns the diagnosis a for the first element, and the diagnosis b for later elements.
 func (p *parser) first(a, b diagnosis) diagnosis {
 	if p.count == 0 {
 		return a

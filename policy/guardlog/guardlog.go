@@ -28,7 +28,7 @@ type Line struct {
 	Session  string   `json:"session,omitempty"`
 	Call     string   `json:"call,omitempty"` // id that the agent gave to the tool call
 	Cwd      string   `json:"cwd,omitempty"`
-	Decision string   `json:"decision"` // pass, proven, ask, deny, canary or unseen
+	Decision string   `json:"decision"` // pass, proven (allowed as read-only), ask, deny, canary (self-test) or unseen (ran without a verdict)
 	Level    string   `json:"level"`
 	Rules    []string `json:"rules,omitempty"`
 	Command  string   `json:"command"` // with secrets masked, and shortened
@@ -46,8 +46,8 @@ func (l Line) Sum() (string, error) {
 	return hex.EncodeToString(sum[:]), err
 }
 
-// MostLines is the largest number of lines in a report, because the event of a report is read as a
-// whole.
+// MostLines is the largest number of lines in a report. The limit is needed because a report is
+// stored as one ledger event, which is always read as a whole.
 const MostLines = 500
 
 // Report contains consecutive lines of a log, signed by the machine that wrote them.

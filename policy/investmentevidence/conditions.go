@@ -6,8 +6,8 @@ import (
 	"github.com/countersign/countersign/policy/shape"
 )
 
-// conditions returns the conditions of both analyses, and that the request has at least one of
-// them.
+// conditions returns the conditions of both analyses, and the condition that a request has at
+// least one analysis.
 func conditions() []any {
 	return []any{shape.AnyGiven("cashFlow", "portfolio"), shape.Within("cashFlow", cashflow.Conditions()...), shape.Within("portfolio", portfoliorisk.Conditions()...)}
 }

@@ -84,7 +84,7 @@ type Tool struct {
 // Finding is one match of a rule at one position of the manifest.
 type Finding struct {
 	ID       string  `json:"id" jsonschema_description:"Name of the rule."`
-	Tool     *string `json:"tool" jsonschema:"nullable" jsonschema_description:"Tool with the finding; null if the server has it."`
+	Tool     *string `json:"tool" jsonschema:"nullable" jsonschema_description:"Tool with the finding; null if the finding is about the server."`
 	Severity string  `json:"severity" jsonschema:"enum=info,enum=low,enum=medium,enum=high,enum=critical" jsonschema_description:"Severity of the finding."`
 	Path     string  `json:"path" jsonschema_description:"JSON pointer into the manifest."`
 	Reason   string  `json:"reason" jsonschema_description:"What was found, in one sentence."`

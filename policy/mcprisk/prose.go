@@ -69,15 +69,16 @@ func notNegated(text string, loc []int) bool {
 	return true
 }
 
-// wakes contains, for one word, the prose rules of which it is a trigger and those of which it is
-// a second word (also), as bits, and its sense for the rules about clauses.
+// wakes says which rules a text may match because it contains one certain word. In the field
+// trigger are the bits of the prose rules that the word triggers, in the field also the bits of
+// those that need it as a second word. The field sense is for the rules about clauses.
 type wakes struct {
 	trigger, also uint64
 	sense         acts.Sense
 }
 
-// waking returns every word that some rule needs, and the rules, as bits, that need no second
-// word.
+// waking returns a table of every word that some rule needs, and the bits of the rules that need
+// no second word.
 var waking = sync.OnceValues(func() (words map[string]wakes, idle uint64) {
 	words = map[string]wakes{}
 	for i, r := range proseRules {
@@ -133,7 +134,7 @@ func (s *scan) prose() {
 }
 
 // matchProse runs the prose rules that the words of the text trigger, and returns the sense of
-// these words. If only is not nil, it runs no other rules than these.
+// these words. If the list only is not nil, it runs only the rules in that list.
 func (s *scan) matchProse(t text, clean string, only []string) acts.Sense {
 	words, idle := waking()
 	all := wakes{also: idle}
@@ -267,8 +268,8 @@ func isPayload(run string) bool {
 }
 
 // otherTools returns the lower-case names of tools. The value is true for a tool of another
-// server. It omits names that could be ordinary words: a name must have a separator, or a capital
-// letter after the first.
+// server. Names that could be ordinary words are omitted: a name must have a separator, or a
+// capital letter after the first.
 func (s *scan) otherTools() map[string]bool {
 	names := map[string]bool{}
 	for _, t := range s.manifest.tools {
@@ -298,7 +299,7 @@ var (
 	prerequisite = expression("\\b(?:before|prior to|to) (?:using|calling|use|call|invoking|running) this\\b|\\binstead of this\\b" +
 		"|\\b(?:call|use|invoke|run) (?:this|[\"'\x60]?[a-z0-9]+(?:[_-][a-z0-9]+)+[\"'\x60]?)(?: tool| function)? (?:before|after|first|prior to)\\b")
 	// Sentences that say when or how another tool must be called. They need a word for calling,
-	// because a parameter has a similar name: "start_date must be a day" does not match.
+	// because sentences about parameters look similar: "start_date must be a day" does not match.
 	whenTool = expression("\\b(?:when|whenever|if|every time|before|after) (?:the )?[\"'\x60]?([a-z0-9]+(?:[_-][a-z0-9]+)+)[\"'\x60]? (?:tool |function )?(?:is|gets) (?:called|used|invoked|available)\\b")
 	howTool  = expression("\\b([a-z0-9]+(?:[_-][a-z0-9]+)+)[\"'\x60]? (?:(?:tool|function) (?:must|should)|(?:must|should) (?:only |never |not |always )?be (?:called|invoked))\\b")
 )

@@ -36,7 +36,8 @@ func (t *tool) hint(name string) bool {
 }
 
 // capableOf reports the capabilities that a clause states, each once per tool. A clause after "to"
-// counts only if the clause before it permits it: "grants a spender permission to move tokens".
+// counts only if the clause before permits the action: "grants a spender permission to move
+// tokens".
 func (s *scan) capableOf(t *tool, a *acts.Act, first, permits bool) {
 	if !a.Does() || a.Opening == "to" && !permits {
 		return

@@ -13,8 +13,8 @@ import (
 // unseen is a text that was labelled before the rules were written.
 type unseen struct{ label, text string }
 
-// ask returns the manifest for a line: a tool with this description, or with name and description,
-// or with these and a parameter.
+// ask returns a manifest with one tool, made of the parts of the text: a description, or name and
+// description, or name, description and a parameter.
 func (u unseen) ask() mcprisk.Input {
 	parts := strings.Split(u.text, " :: ")
 	tool := object{"name": "helper", "description": parts[0], "inputSchema": closed()}

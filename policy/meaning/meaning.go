@@ -452,8 +452,8 @@ func (p *parser) edge(i int) bool {
 	return i < 0 || p.is(i, ",") || p.at(i)&joint != 0 || p.at(i)&opening != 0 && !p.is(i, "that")
 }
 
-// continues reports whether a word at an edge is a verb. It must have the form of the previous
-// verb: in "keys and exports of a project" no verb in that form precedes.
+// continues reports whether a word at an edge is a verb. Such a verb must have the form of the
+// previous verb: in "keys and exports of a project" no verb in that form precedes "exports".
 func (p *parser) continues(i int, f form) bool {
 	last, object := p.last(), p.at(i+1)&(determiner|pronoun) != 0
 	switch {
@@ -508,7 +508,7 @@ func (p *parser) begin(i int, base string, f form) {
 	if c.Opening == "that" && len(c.Topic) == 1 {
 		c.Subject = p.antecedent()
 	}
-	if c.Verb == "know" && !strings.HasPrefix(p.words[i].Text, "know") { // "aware" and "unaware"
+	if c.Verb == "know" && !strings.HasPrefix(p.words[i].Text, "know") { // the verb is in a word such as "aware" or "unaware"
 		c.Passive = false
 		if main := p.last(); main != nil && len(c.Topic) == 0 && main.Subject == Person {
 			c.Subject, c.Topic = main.Subject, main.Topic

@@ -84,7 +84,8 @@ func (c *Check) Exclusive(path, other string) {
 // the services, never by the caller.
 func name(path string) string { return strings.ReplaceAll(path[1:], "/", ".") }
 
-// Or returns the value of an optional member, or otherwise if the member is absent.
+// Or returns the value of an optional member. If the member is absent, it returns the parameter
+// otherwise.
 func Or[T any](value *T, otherwise T) T {
 	if value == nil {
 		return otherwise

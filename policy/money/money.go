@@ -104,7 +104,7 @@ func (c Cents) MarshalJSONTo(enc *jsontext.Encoder) error {
 	return enc.WriteValue(jsontext.Value(c.String()))
 }
 
-// JSONSchemaAlias makes the schema of an amount that of a number.
+// JSONSchemaAlias gives an amount the schema of a number.
 func (Cents) JSONSchemaAlias() any { return float64(0) }
 
 // Number rounds a computed number to 12 significant digits, as answers contain it. It returns nil,

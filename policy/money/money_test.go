@@ -286,8 +286,8 @@ func TestGrowthIsExactWhereItEnds(t *testing.T) {
 	}
 }
 
-// Growth over days equals growth over the same time in years, and the factors of two times
-// multiply.
+// Growth over days equals growth over the same time in years. The factor of two consecutive times
+// is the product of their factors.
 func TestYearlyGrowth(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rate := big.NewRat(rapid.Int64Range(0, 1000).Draw(t, "rate"), 1000)

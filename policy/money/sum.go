@@ -69,8 +69,8 @@ func (s *Sum) Sign() int {
 // zero value is an empty sum.
 type Compensated struct{ sum, lost float64 }
 
-// Add adds a number. The conversion prevents a processor from fusing a product in the argument
-// with the addition, so that the result has the same bits everywhere.
+// Add adds a number. The conversion to float64 prevents a processor from fusing a product in the
+// argument with the addition, so that the result has the same bits everywhere.
 func (c *Compensated) Add(x float64) {
 	x = float64(x)
 	sum := c.sum + x

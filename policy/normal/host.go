@@ -18,9 +18,9 @@ var hostProfile = idna.New(
 )
 
 // Host returns the normal form of a host in a URL: a lower-case ASCII name (A-labels) without a
-// trailing dot, a dotted IPv4 address, or an IPv6 address in brackets. It returns an IPv4 address
-// that is mapped into IPv6 as IPv4. It refuses a host that ends in a number and is not a dotted
-// IPv4 address, because some programs read "127.1" and "2130706433" as names and others as
+// trailing dot, a dotted IPv4 address, or an IPv6 address in brackets. An IPv4 address that is
+// mapped into IPv6 is returned as IPv4. Host refuses a host that ends in a number and is not a
+// dotted IPv4 address, because some programs read "127.1" and "2130706433" as names and others as
 // addresses.
 func Host(raw string) (string, error) {
 	host, err := host(raw)

@@ -41,8 +41,8 @@ type leafReader struct {
 	steps []step
 }
 
-// read reads the next value, which is the value of the member name. It reports whether to
-// continue.
+// read reads the next value and passes its texts to yield. name is the name of the member that has
+// the value. read returns false if the iteration must stop.
 func (r *leafReader) read(name string) bool {
 	token, err := r.dec.ReadToken()
 	if err != nil {
@@ -97,9 +97,9 @@ func digits(token jsontext.Token) string {
 	return text
 }
 
-// Pointer returns prefix with the JSON pointer of the leaf after it. It stops before the first
-// name that could not be a member name of a contract, or for which passes returns false, so that
-// an answer does not repeat names that the caller invented.
+// Pointer returns prefix, followed by the JSON pointer of the leaf. It stops before the first name
+// that could not be a member name of a contract, or for which the function passes returns false,
+// so that an answer does not repeat names that the caller invented.
 func (l Leaf) Pointer(prefix string, passes func(name string) bool) string {
 	for _, s := range l.steps {
 		part := s.name

@@ -20,8 +20,8 @@ func TestLeaves(t *testing.T) {
 	}
 }
 
-// Pointer stops before a name that the caller may have invented, and before a name that passes
-// refuses.
+// Pointer stops before a name that the caller may have invented, and before a name for which the
+// function passes returns false.
 func TestLeafPointers(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"a":{"b":"x"}}`:      "/a/b",

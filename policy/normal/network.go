@@ -55,7 +55,7 @@ const USDCDecimals = 6
 
 var testnets = map[string]bool{
 	"eip155:84532": true, "eip155:43113": true, "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1": true,
-	// test networks without an alias for clients, which x402 facilitators serve
+	// test networks that x402 facilitators serve and that have no alias
 	"eip155:1328": true, "eip155:11124": true, "eip155:2201": true, "eip155:324705682": true,
 	"eip155:11155111": true, "eip155:80002": true, "eip155:421614": true, "eip155:11155420": true,
 	"solana:4uhcVJyU9pJkvQyS88uRDiswHXSCkY3z": true,

@@ -11,7 +11,8 @@ import (
 // megabyte, and a bounded repetition in the middle of an expression costs a microsecond per byte.
 // Each function first searches for a literal, and then reads the bytes near it at most once.
 
-// found reports whether accept returns true for the position of some occurrence of literal.
+// found reports whether text contains literal at a position for which the function accept returns
+// true.
 func found(text, literal string, accept func(at int) bool) bool {
 	for from := 0; ; {
 		at := strings.Index(text[from:], literal)
@@ -30,7 +31,7 @@ func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
 func isLower(c byte) bool { return c >= 'a' && c <= 'z' }
 func isAlnum(c byte) bool { return isDigit(c) || isUpper(c) || isLower(c) }
 
-// run returns the number of bytes, at most limit, at the start of text for which is returns true.
+// run counts the bytes at the start of text for which is(byte) is true, at most limit.
 func run(text string, limit int, is func(byte) bool) int {
 	n := 0
 	for n < len(text) && n < limit && is(text[n]) {
@@ -93,7 +94,7 @@ func hasCard(text string) bool {
 // isCard reports whether a text begins with a card number. It reads each digit once and computes
 // two Luhn sums, because the length of the number, even or odd, decides which digits are doubled.
 func isCard(text string) bool {
-	var sums [2]int // Luhn sums with the digits at even positions doubled, and at odd positions
+	var sums [2]int // Luhn sums: one with the digits at even positions doubled, one with those at odd positions
 	digits := 0
 	for i := 0; i < len(text) && digits <= 19; i++ {
 		switch c := text[i]; {

@@ -27,8 +27,8 @@ func Text(text string, prose bool) error {
 	return nil
 }
 
-// isSpace reports whether ECMA-262 treats a character as white space: Unicode white space except
-// U+0085, and the byte order mark.
+// isSpace reports whether ECMA-262 treats a character as white space. That is Unicode white space
+// without U+0085, plus the byte order mark.
 func isSpace(r rune) bool { return unicode.IsSpace(r) && r != 0x85 || r == 0xfeff }
 
 // Invisible reports whether a character is not displayed or changes the direction of text:

@@ -5,9 +5,9 @@ import "math"
 // american returns the value of an American option. european is the value of the European option
 // with the same terms, which is never higher.
 //
-// A binomial tree gives the price. The closed form gives the Greeks, to which the difference is
-// added that early exercise makes in the tree. The error of the tree is nearly the same with and
-// without early exercise, so it cancels.
+// A binomial tree gives the price. Each Greek is that of the closed form plus the difference that
+// early exercise makes in the tree. The error of the tree is nearly the same with and without
+// early exercise, so it cancels in that difference.
 func (o option) american(european valuation) valuation {
 	// Early exercise is never better if it forgoes interest and gains no dividend. Then both
 	// styles have the same value.
@@ -32,7 +32,7 @@ func (o option) american(european valuation) valuation {
 		// Where waiting is better than exercising, theta follows from the Black-Scholes-Merton
 		// equation.
 		v.theta = float64(o.r*v.price) - float64((o.r-o.q)*o.s*v.delta) - float64(o.v*o.v*o.s*o.s*v.gamma/2)
-		for _, d := range o.dividends { // for the quoted spot
+		for _, d := range o.dividends { // theta for the quoted spot, which includes the dividends
 			v.theta -= float64(v.delta * o.r * d.amount * math.Exp(-o.r*d.t))
 		}
 	}

@@ -24,8 +24,8 @@ func TestCashDividends(t *testing.T) {
 	if math.Abs(put.Price-4.21) > 0.02 {
 		t.Errorf("American put %v", put.Price)
 	}
-	// Dates give the same value. An American call is worth more than a European one, because it
-	// can be exercised before a dividend.
+	// Dividends with dates give the same value as those with times. An American call is worth more
+	// than a European one, because it can be exercised before a dividend.
 	dated := policytest.Ask(t, options.Evaluate, `"optionType":"call","spot":100,"strike":90,"riskFreeRate":0.05,"volatility":0.2,"valuationDate":"2026-01-01","expiryDate":"2026-12-31","dividends":[{"date":"2026-12-01","amount":8}],"exerciseStyle":"american"`)
 	timed := policytest.Ask(t, options.Evaluate, fmt.Sprintf(`"optionType":"call","spot":100,"strike":90,"riskFreeRate":0.05,"volatility":0.2,"timeToExpiryYears":%v,"dividends":[{"timeYears":%v,"amount":8}],"exerciseStyle":"american"`, 364.0/365, 334.0/365))
 	if dated.Price != timed.Price || *dated.EarlyExercisePremium < 1 {

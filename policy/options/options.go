@@ -61,8 +61,8 @@ type Input struct {
 
 // Dividend is an amount of cash that one share pays before expiry.
 type Dividend struct {
-	TimeYears *float64 `json:"timeYears,omitempty" jsonschema:"exclusiveMinimum=0,maximum=100" jsonschema_description:"Years from the valuation to the dividend, not after expiry; if timeToExpiryYears is sent."`
-	Date      *string  `json:"date,omitempty" jsonschema:"format=date" jsonschema_description:"Day of the dividend, YYYY-MM-DD, after valuationDate and not after expiryDate; if these are sent."`
+	TimeYears *float64 `json:"timeYears,omitempty" jsonschema:"exclusiveMinimum=0,maximum=100" jsonschema_description:"Years from the valuation to the dividend, not after expiry. Send it with timeToExpiryYears."`
+	Date      *string  `json:"date,omitempty" jsonschema:"format=date" jsonschema_description:"Day of the dividend, YYYY-MM-DD, after valuationDate and not after expiryDate. Send it with these two."`
 	Amount    float64  `json:"amount" jsonschema:"exclusiveMinimum=0,maximum=1000000000000" jsonschema_description:"Dividend of one share, in currency."`
 }
 
@@ -248,8 +248,8 @@ func readTime(c *money.Check, in Input) float64 {
 	return years
 }
 
-// answer returns the answer for a valuation. The price of the other side of the parity is that of
-// european.
+// answer returns the answer for a valuation. european is the value of the European option, from
+// which the price of the other side of the put-call parity is computed.
 func answer(o option, v, european valuation) (Output, error) {
 	var n money.Report
 	sign := o.sign()

@@ -152,8 +152,8 @@ func draw(t *rapid.T) option {
 		rapid.Float64Range(0.05, 1.5).Draw(t, "v")}
 }
 
-// Prices satisfy the put-call parity, C - P = S*exp(-qT) - K*exp(-rT), and the Greeks satisfy its
-// derivatives.
+// Prices satisfy the put-call parity, C - P = S*exp(-qT) - K*exp(-rT), and the Greeks satisfy the
+// derivatives of this equation.
 func TestPutCallParity(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := draw(t)

@@ -15,8 +15,8 @@ var slack = func() *big.Rat {
 	return r
 }()
 
-// price compares the paid with the expected amount: both as exact numbers in the same measure,
-// token units or US dollars.
+// price contains the paid and the expected amount of one comparison, as exact numbers in the same
+// unit: token units or US dollars.
 type price struct {
 	path, measure string
 	paid, wanted  *big.Rat
@@ -88,7 +88,8 @@ func amountsAgree(c *call) ([]fault, bool) {
 		message: "amountUsd and amountUnits state different amounts"})
 }
 
-// over applies one limit in US dollars: before plus the payment must not exceed the limit.
+// over applies one limit in US dollars to the sum of the payment and the amount before, which was
+// spent earlier.
 func (c *call) over(limit *float64, before float64, path, message string) ([]fault, bool) {
 	if limit == nil || c.usd == nil {
 		return skipped()

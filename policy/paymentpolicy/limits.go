@@ -2,7 +2,7 @@ package paymentpolicy
 
 // Limits that no struct tag states.
 const (
-	maxFindings = 500 // largest number in an answer; the most severe are kept
+	maxFindings = 500 // largest number of findings in an answer; the most severe are kept
 	maxTimeout  = 300 // default of policy.maxTimeoutSeconds in seconds, the default of x402
 )
 

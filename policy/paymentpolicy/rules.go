@@ -103,7 +103,7 @@ func knownScheme(c *call) ([]fault, bool) {
 
 func allowedNetwork(c *call) (faults []fault, compared bool) {
 	if c.Payment.Network == "" {
-		return skipped() // network_unknown reports it
+		return skipped() // the rule network_unknown reports it
 	}
 	if allowed := c.policy.AllowedNetworks; allowed != nil {
 		compared = true
@@ -178,7 +178,7 @@ func canonicalAsset(c *call) ([]fault, bool) {
 func allowedPayTo(c *call) (faults []fault, compared bool) {
 	got := c.Payment.PayTo
 	if got == "" {
-		return skipped() // pay_to_missing reports it
+		return skipped() // the rule pay_to_missing reports it
 	}
 	if allowed := c.policy.AllowedPayTo; allowed != nil {
 		compared = true
@@ -337,7 +337,7 @@ func riskNotCritical(c *call) ([]fault, bool) {
 
 func riskNotElevated(c *call) ([]fault, bool) {
 	if c.ServiceRisk == nil || c.ServiceRisk.Level == "critical" {
-		return skipped() // service_risk_critical reports it
+		return skipped() // the rule service_risk_critical reports it
 	}
 	threshold := "high"
 	if c.policy.ReviewServiceRiskAtOrAbove != "" {

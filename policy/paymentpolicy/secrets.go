@@ -10,14 +10,14 @@ import (
 )
 
 // scanned is a text that is sent with a payment: a text in the metadata, or, if member is set, the
-// value at that pointer.
+// text at that JSON pointer.
 type scanned struct {
 	normal.Leaf
 	member string
 }
 
-// place returns the pointer of the text. It stops before the first name for which passes returns
-// false.
+// place returns the JSON pointer of the text. It stops before the first name for which the
+// function passes returns false.
 func (s scanned) place(passes func(name string) bool) string {
 	if s.member != "" {
 		return s.member

@@ -74,8 +74,8 @@ type Policy struct {
 	AllowedMethods             []string `json:"allowedMethods,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=32" jsonschema_description:"Allowed HTTP methods; absent: any, empty: none."`
 	AllowedFacilitators        []string `json:"allowedFacilitators,omitzero" jsonschema:"maxItems=1000,minLength=1,maxLength=2048" jsonschema_description:"Hosts of allowed facilitators, in the forms of allowedHosts."`
 	MaxTimeoutSeconds          *int     `json:"maxTimeoutSeconds,omitempty" jsonschema:"minimum=1,maximum=31536000" jsonschema_description:"Maximum validity of the authorization in seconds. Default 300."`
-	DailyLimitUSD              *float64 `json:"dailyLimitUsd,omitempty" jsonschema:"minimum=0,maximum=1e12" jsonschema_description:"Largest sum of a day with this payment, in US dollars."`
-	MonthlyLimitUSD            *float64 `json:"monthlyLimitUsd,omitempty" jsonschema:"minimum=0,maximum=1e12" jsonschema_description:"Largest sum of a month with this payment, in US dollars."`
+	DailyLimitUSD              *float64 `json:"dailyLimitUsd,omitempty" jsonschema:"minimum=0,maximum=1e12" jsonschema_description:"Largest sum of the payments of a day, including this payment, in US dollars."`
+	MonthlyLimitUSD            *float64 `json:"monthlyLimitUsd,omitempty" jsonschema:"minimum=0,maximum=1e12" jsonschema_description:"Largest sum of the payments of a month, including this payment, in US dollars."`
 	ReviewAboveUSD             *float64 `json:"reviewAboveUsd,omitempty" jsonschema:"minimum=0,maximum=1e12" jsonschema_description:"An amount above this one, in US dollars, needs a review by a person."`
 	ReviewServiceRiskAtOrAbove string   `json:"reviewServiceRiskAtOrAbove,omitempty" jsonschema:"enum=medium,enum=high,enum=critical" jsonschema_description:"A serviceRisk.level at or above this one needs a review. Default high."`
 }

@@ -43,8 +43,8 @@ type walker struct {
 	tried   map[string]bool
 }
 
-// walk visits value and its members; typ is the Go type of value. set puts another value in its
-// place in the root.
+// walk visits value and its members; typ is the Go type of value. set replaces value by another
+// value in the request.
 func (w *walker) walk(path string, value any, typ reflect.Type, tag string, set func(any)) {
 	for typ.Kind() == reflect.Pointer {
 		typ = typ.Elem()

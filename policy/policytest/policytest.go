@@ -20,7 +20,7 @@ type TB interface {
 	Fatalf(format string, args ...any)
 }
 
-// Must returns the output of evaluate for in. The test fails if evaluate refuses the input.
+// Must returns evaluate(in). The test fails if evaluate refuses the input.
 func Must[I, O any](t TB, evaluate func(I) (O, error), in I) O {
 	t.Helper()
 	out, err := evaluate(in)

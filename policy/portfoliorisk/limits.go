@@ -22,8 +22,8 @@ const (
 	unclassified = "unclassified"
 )
 
-// Parameters of the score. A part reaches its maximum at its full value, and counts with its
-// weight.
+// Parameters of the score. Each part of the score reaches its maximum at its constant full…, and
+// counts with its weight, the constant …Part.
 const (
 	fullVolatility = 0.40
 	fullDrawdown   = 0.50

@@ -232,8 +232,9 @@ func TestBoundsOfTheSchemaAreKept(t *testing.T) {
 	}
 }
 
-// The risk contributions add up to 1, and the shares to the whole. The order of positions and the
-// unit of market values do not matter. The expected shortfall is at least the value at risk.
+// The risk contributions add up to 1, and so do the weights of the positions and those of the
+// sectors. The order of positions and the unit of market values do not matter. The expected
+// shortfall is at least the value at risk.
 func TestInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, periods := rapid.IntRange(1, 8).Draw(t, "n"), rapid.IntRange(2, 60).Draw(t, "periods")

@@ -67,7 +67,7 @@ func (p *portfolio) readWeights(c *money.Check, positions []Position) {
 		case x.Weight == nil && x.MarketValue == nil:
 			c.Missing(path + "/weight")
 		case (x.MarketValue != nil) != byValue:
-			c.Refuse("inconsistent_input", path, path[1:]+" must have the same member of weight and marketValue as the first position")
+			c.Refuse("inconsistent_input", path, path[1:]+" must have weight or marketValue, the same one as the first position")
 		}
 		c.Between(path+"/weight", money.Or(x.Weight, 0), -maxWeight, maxWeight)
 		c.Between(path+"/marketValue", money.Or(x.MarketValue, 0), -maxValue, maxValue)

@@ -57,7 +57,8 @@ func classOf(name string) class {
 	return harmless
 }
 
-// role is what a word in a name means for the value. A word may have several roles.
+// role is what a word in a name means for the value. A word may have several roles. The comments
+// say where in the name the word must be, and then what it says about the value.
 type role uint16
 
 const (

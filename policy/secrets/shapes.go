@@ -3,8 +3,8 @@ package secrets
 import "strings"
 
 // shape recognizes a kind of secret by its form: a literal at the beginning of a word, and the
-// bytes around it. Functions match the form, not regular expressions, because texts can have a
-// megabyte, and a bounded repetition inside an expression costs a microsecond per byte.
+// bytes around it. The form is matched by functions and not by regular expressions, because texts
+// can have a megabyte, and a bounded repetition inside an expression costs a microsecond per byte.
 type shape struct {
 	kind, literal string
 
@@ -219,7 +219,8 @@ func repeated(body string) bool {
 	return distinct <= 2 || strings.Contains(body, "xxxxx") || strings.Contains(body, "your") && distinct < 16
 }
 
-// atLeast matches a run of least or more bytes for which is returns true.
+// atLeast returns a function that matches a run of bytes for which is(byte) is true. least is the
+// smallest length of the run.
 func atLeast(least int, is func(byte) bool) func(string) int {
 	return func(rest string) int {
 		if run(rest, least, is) < least {
@@ -231,7 +232,8 @@ func atLeast(least int, is func(byte) bool) func(string) int {
 
 func exactly(length int, is func(byte) bool) func(string) int { return between(length, length, is) }
 
-// between matches a run of least to most bytes, after which the word ends.
+// between returns a function that matches a run of bytes for which is(byte) is true. least and
+// most are the limits of its length, and the word must end after it.
 func between(least, most int, is func(byte) bool) func(string) int {
 	return func(rest string) int {
 		n := run(rest, most+1, is)
@@ -242,8 +244,9 @@ func between(least, most int, is func(byte) bool) func(string) int {
 	}
 }
 
-// tokenlike matches a run of at least least bytes that contains a part of 12 letters and digits.
-// Names of short words, such as sk-learn-pipelines and pypi-publish-action, do not match.
+// tokenlike returns a function that matches a run of bytes that contains a part of 12 letters and
+// digits. least is the smallest length of the run. Names of short words, such as
+// sk-learn-pipelines and pypi-publish-action, do not match.
 func tokenlike(least int) func(string) int {
 	const stretch, looked = 12, 64
 	return func(rest string) int {
@@ -352,8 +355,8 @@ func airtable(rest string) int {
 	return 0
 }
 
-// digitsBefore returns the number of digits at the end of a text, or 0 if they are not a word of
-// least to most digits.
+// digitsBefore returns a function that counts the digits at the end of a text. It returns 0 if
+// they are not a word of their own, or if their number is not between the limits least and most.
 func digitsBefore(least, most int) func(string) int {
 	return func(text string) int {
 		n := 0
@@ -367,8 +370,9 @@ func digitsBefore(least, most int) func(string) int {
 	}
 }
 
-// alnumBefore returns length if a text ends with a word of exactly length letters and digits,
-// otherwise 0.
+// alnumBefore returns a function that reports how many bytes at the end of a text belong to the
+// secret: length, if the text ends with a word of exactly that many letters and digits, otherwise
+// 0.
 func alnumBefore(length int) func(string) int {
 	return func(text string) int {
 		n := 0
@@ -396,8 +400,7 @@ func isBase64URL(c byte) bool   { return isURLSafe(c) || c == '=' }
 func isAlnumDollar(c byte) bool { return isAlnum(c) || c == '$' }
 func isToken68(c byte) bool     { return isDotted(c) || c == '~' || c == '+' || c == '/' || c == '=' }
 
-// run returns the number of bytes, at most limit, at the start of a text for which is returns
-// true.
+// run counts the bytes at the start of a text for which is(byte) is true, at most limit.
 func run(text string, limit int, is func(byte) bool) int {
 	n := 0
 	for n < len(text) && n < limit && is(text[n]) {

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// assigned returns the secret value after NAME=, "name": or Name:. i is the position of the sign.
+// assigned returns the secret value after NAME=, "name": or Name:. i is the position of the = or
+// :.
 func assigned(text string, i int) (Span, bool) {
 	name, quoted := nameBefore(text[:i])
 	if name == "" {
@@ -72,8 +73,9 @@ func nameBefore(text string) (name string, quoted bool) {
 	return text[start:end], quoted
 }
 
-// valueAt returns the value that begins at from, if it is a secret. If tight is false, the sign
-// before the value may be punctuation, so the value counts only if it looks random.
+// valueAt returns the value that begins at the position from, if it is a secret. If tight is
+// false, the sign before the value may be punctuation, so the value counts only if it looks
+// random.
 func valueAt(text string, from int, class class, tight bool) (Span, bool) {
 	const judged = 96
 	open := from
@@ -140,8 +142,8 @@ func isLiteral(value string, class class) bool {
 	return !Placeholder(value) && (class == certain || !isAddress(value))
 }
 
-// random reports whether a value may be random: it has at least least bytes, letters and digits,
-// and no white space, colon, comma or at-sign.
+// random reports whether a value may be random: it has letters and digits, and no white space,
+// colon, comma or at-sign. least is the smallest length of such a value in bytes.
 func random(value string, least int) bool {
 	if len(value) < least {
 		return false

@@ -1,7 +1,7 @@
 package shape
 
-// Intent returns the conditions of the member intent: the members that an x402 or an MCP intent
-// requires, and that it has no members of the other protocol.
+// Intent returns the conditions of the member intent: which members an x402 intent and an MCP
+// intent require, and that an intent has no members of the other protocol.
 func Intent() []any {
 	payment := []string{"resourceUrl", "method", "scheme", "network", "asset", "payTo", "amountUnits", "amountUsd", "facilitatorUrl",
 		"paymentIdentifier", "paymentPayloadResource", "paymentPayloadMethod"}

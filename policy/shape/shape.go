@@ -32,10 +32,12 @@ func Any(schemas ...any) Schema { return together("anyOf", schemas) }
 // Not matches values that do not match a schema.
 func Not(schema Schema) Schema { return Schema{"not": schema} }
 
-// When matches values that match then, and all values that do not match this.
+// When matches values that match the schema then, and all values that do not match the schema
+// this.
 func When(this, then Schema) Schema { return Schema{"if": this, "then": then} }
 
-// Either matches values that match this and then, and values that match otherwise and not this.
+// Either matches values that match the schemas this and then, and values that do not match this
+// but match the schema otherwise.
 func Either(this, then, otherwise Schema) Schema {
 	return Schema{"if": this, "then": then, "else": otherwise}
 }

@@ -3,7 +3,7 @@ package spendassurance
 import "github.com/countersign/countersign/policy"
 
 // documented describes the findings of this package. Packages paymentpolicy, walletscreen and
-// evidence describe those of the parts.
+// evidence describe the findings of the checks that this package runs.
 func documented() []policy.Rule {
 	return []policy.Rule{
 		{ID: "wallet_not_screened", Example: `{"wallet":null}`,

@@ -130,14 +130,14 @@ func Evaluate(in Input) (Output, error) {
 
 var ranks = map[string]int{"allow": 0, "needs_review": 1, "deny": 2}
 
-// merge sets the decision to the stricter one of its present value and decision.
+// merge replaces the decision of the answer by another decision if that one is stricter.
 func (o *Output) merge(decision string) {
 	if ranks[decision] > ranks[o.Decision] {
 		o.Decision = decision
 	}
 }
 
-// add adds the findings of a part. A path that is not below prefix is moved there.
+// add adds the findings of a part. It puts prefix before a path that does not begin with it.
 func (o *Output) add(prefix string, findings []policy.Finding) {
 	for _, f := range findings {
 		if f.Path != prefix && !strings.HasPrefix(f.Path, prefix+"/") {

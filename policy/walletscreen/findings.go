@@ -44,7 +44,7 @@ func documented() []policy.Rule {
 		{ID: "fund_source_unverified", Example: `{}`,
 			Catches: "the source of funds is unknown or not verified",
 			Why:     "an unverified source can be illegal",
-			Instead: "ask for a document, and set verified"},
+			Instead: "ask for a document, and set fundSource.verified to true"},
 		{ID: "insufficient_evidence", Example: `{"sanctionsHits":null,"exposures":null,"fundSource":null}`,
 			Catches: "no evidence about this wallet was given",
 			Why:     "without evidence a score of zero means unchecked, not clean",

@@ -65,9 +65,9 @@ func structuring(moves []movement, direction string) bool {
 // transfer a and an outgoing transfer b, at most an hour later, with 0.9a <= b <= a. For each
 // incoming transfer it takes the earliest outgoing one that no other pair uses.
 //
-// Of n transfers it compares at most (n/2)^2 pairs of numbers, if all are within one hour and none
-// fits: a million for the 2,000 transfers that a request may have. compared is the number of
-// comparisons.
+// Of n transfers it compares at most (n/2)^2 pairs of numbers, if all are within one hour and no
+// pair matches: a million for the 2,000 transfers that a request may have. compared is the number
+// of comparisons.
 func passThrough(moves []movement) (found bool, compared int) {
 	out := outgoing(moves)
 	used, pairs, first := make([]bool, len(out)), 0, 0

@@ -9,9 +9,9 @@ import (
 	"github.com/countersign/countersign/policy/money"
 )
 
-// terms is an agreement that was read and checked. Without hurdles in the request, hurdles has
-// one, with the preferred return, and the standard tiers apply. given contains the hurdles of the
-// request.
+// terms is an agreement that was read and checked. given contains the hurdles of the request. If
+// the request has none, the standard tiers apply, and the field hurdles contains only the
+// preferred return.
 type terms struct {
 	american             bool
 	compounding          string

@@ -80,8 +80,8 @@ type Hurdle struct {
 type Tier struct {
 	Name   string      `json:"name" jsonschema_description:"return_of_capital, preferred_return, gp_catch_up or carried_interest; with hurdles also hurdle_2_split, hurdle_3_split and so on, and residual_split."`
 	Amount money.Cents `json:"amount" jsonschema_description:"Amount of the tier, in currency."`
-	LP     money.Cents `json:"lp" jsonschema_description:"Part of the investors, including the GP's commitment."`
-	GP     money.Cents `json:"gp" jsonschema_description:"Part of the GP as carry."`
+	LP     money.Cents `json:"lp" jsonschema_description:"Part that the investors get, including the GP for its commitment."`
+	GP     money.Cents `json:"gp" jsonschema_description:"Part that the GP gets as carry."`
 }
 
 // Clawback is the amount that the GP must pay back if the fund ends at its last event.

@@ -201,7 +201,8 @@ func TestTiersSumToTheCent(t *testing.T) {
 	})
 }
 
-// If one cent more is distributed, one side gets one cent more and the other not less.
+// If one cent more is distributed, either the investors or the GP get this cent, and the other
+// side gets as much as before.
 func TestBothSidesGainWithTheAmount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawSimple(t)
@@ -225,7 +226,7 @@ func TestModesAgree(t *testing.T) {
 		if c := *in.Compounding; c != "annual" && c != "simple" || *in.DistributableAmount == 0 {
 			t.Skip("no dated counterpart")
 		}
-		in.GPCommitmentRate = nil // its rounding to cents changes lpMoic
+		in.GPCommitmentRate = nil // rounding the GP's commitment to cents would change lpMoic
 		years := rapid.IntRange(1, 10).Draw(t, "years")
 		in.HoldingPeriodYears = ptr(float64(years))
 		dated := in

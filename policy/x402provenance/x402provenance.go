@@ -39,7 +39,7 @@ type Input struct {
 	policy.Common
 	Records       []Record       `json:"records" jsonschema:"minItems=1,maxItems=5000" jsonschema_description:"The payments to analyze."`
 	OwnerWallets  []string       `json:"ownerWallets,omitempty" jsonschema:"maxItems=500,minLength=1,maxLength=128" jsonschema_description:"Wallets of the seller: payments from them are the seller's own."`
-	AssetDecimals map[string]int `json:"assetDecimals,omitempty" jsonschema_description:"Number of decimals of each asset, from 0 to 36; default 6. The answer has amounts in smallest units, so that no number of it depends on this member."`
+	AssetDecimals map[string]int `json:"assetDecimals,omitempty" jsonschema_description:"Number of decimals of each asset, from 0 to 36; default 6. The answer has amounts in smallest units, so no number in it depends on this member."`
 	AsOf          string         `json:"asOf,omitempty" jsonschema:"minLength=1,maxLength=64,format=date-time" jsonschema_description:"Time to which the caller's request applies, RFC 3339 with zone. No result depends on it."`
 }
 
@@ -138,7 +138,7 @@ type kept struct {
 	wellFormed bool
 }
 
-// Evaluate analyses the records. It refuses a request that violates its schema, and an invalid
+// Evaluate analyzes the records. It refuses a request that violates its schema, and an invalid
 // amount or time.
 func Evaluate(in Input) (Output, error) {
 	if err := bounds.Check(in); err != nil {

@@ -31,7 +31,8 @@ func check(t testing.TB, in input) x402provenance.Output {
 	return out
 }
 
-// paid returns payment number n: units from payer to 0x99, with all evidence.
+// paid returns payment number n: a payment of the amount units from payer to the wallet 0x99, with
+// all evidence.
 func paid(n int, payer, units string) record {
 	at := time.Date(2026, 1, 1, 0, 10*n, 0, 0, time.UTC).Format(time.RFC3339)
 	return record{TxHash: fmt.Sprintf("0x%064x", n), Network: "eip155:8453", Asset: "0xUSDC", Payer: payer, PayTo: "0x99", AmountUnits: units,

@@ -306,7 +306,7 @@ func (c *caller) signIn(ctx context.Context) {
 			return
 		}
 		cookie, err := c.confirm(ctx, address)
-		if err != nil || cookie == "" { // the node was killed after the answer and before the e-mail, or after the link and before the cookie; a person would request another link
+		if err != nil || cookie == "" { // the node was killed before it wrote the e-mail or before it set the cookie; a person would request another link
 			c.refused.Add(1)
 			continue
 		}

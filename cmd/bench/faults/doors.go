@@ -28,8 +28,8 @@ func (w *world) holdDoors(ctx context.Context, slow, heavy int) <-chan struct{} 
 	return done
 }
 
-// halfSent sends the beginning of a request and waits. When the service closes the connection it
-// starts again, until ctx ends.
+// halfSent sends the beginning of a request and waits. If the service closes the connection,
+// halfSent opens another one, until ctx ends.
 func (w *world) halfSent(ctx context.Context) {
 	for ctx.Err() == nil {
 		conn, err := net.Dial("tcp", w.nodes[0].address)

@@ -1,5 +1,5 @@
-// Package faults breaks a running countersign in every way of a table while clients call it. It
-// then checks that nothing that a client was told has been lost, duplicated or changed.
+// Package faults breaks a running countersign in each way that a table lists, while clients call
+// it. It then checks that no answer that a client got has been lost, duplicated or changed.
 //
 // A round is one row of the table with one seed. It starts the built program on an empty data
 // folder. Clients issue keys, ask the gate, run workflows, request decisions, bind receipts, pay

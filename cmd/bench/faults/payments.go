@@ -19,8 +19,8 @@ var unclear = []x402test.Fault{
 	{Kind: x402test.SettleThen500}, {Kind: x402test.HTML}, {Kind: x402test.Garbage}, {Kind: x402test.Pending}, {Kind: x402test.SettleThenHang},
 }
 
-// paymentsUnclear lets clients pay at two nodes whose facilitator fails in every way of unclear,
-// and kills each node once. There must not be more paid answers than payments on the chain.
+// paymentsUnclear lets clients pay at two nodes whose facilitator fails in each way that unclear
+// lists, and kills each node once. There must not be more paid answers than payments on the chain.
 func paymentsUnclear(ctx context.Context, w *world) error {
 	chain, endChain := x402test.StartChain(time.Now)
 	facilitator, endFacilitator := x402test.StartFacilitator(chain, time.Now)

@@ -31,7 +31,7 @@ type Row struct {
 var Table = []Row{
 	{"node-killed", "the only node is killed with -9 three times, the last time just after its PostgreSQL; a supervisor starts it again", nodeKilled},
 	{"database-killed", "PostgreSQL is killed with -9; the node starts it again by itself", databaseKilled},
-	{"two-nodes-one-killed", "two nodes on one ledger; the one that runs PostgreSQL is killed with -9; the other takes it over", oneOfTwoKilled},
+	{"two-nodes-one-killed", "two nodes on one ledger; the node that runs PostgreSQL is killed with -9; the other node then runs PostgreSQL", oneOfTwoKilled},
 	{"backends-terminated", "two nodes; every connection to PostgreSQL is terminated, ten times", backendsTerminated},
 	{"listener-terminated", "the connections that wait for notifications are terminated; read models follow by polling", listenerTerminated},
 	{"connection-cut", "the network between node and PostgreSQL cuts connections at random bytes, fifty times", connectionCut},
@@ -575,7 +575,8 @@ func organizationSuspended(ctx context.Context, w *world) error {
 	})
 }
 
-// pause waits for a random time between least and most milliseconds while clients call.
+// pause waits for a random time while clients call. least and most are the limits of the time in
+// milliseconds.
 func (w *world) pause(ctx context.Context, least, most int) error {
 	return pauseFor(ctx, time.Duration(least+w.rand.IntN(most-least))*time.Millisecond)
 }

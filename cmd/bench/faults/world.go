@@ -153,7 +153,8 @@ func (w *world) secret() string {
 // e-mail to a file, which clients need for signing in.
 func (w *world) private() bool { return !w.separated }
 
-// superuser connects to the ledger's database as superuser and calls do.
+// superuser connects to the ledger's database as superuser and passes the connection to the
+// function do.
 func (w *world) superuser(ctx context.Context, do func(*pgx.Conn) error) error {
 	server := w.postgres
 	if server == nil {
@@ -165,7 +166,8 @@ func (w *world) superuser(ctx context.Context, do func(*pgx.Conn) error) error {
 	return superuserOf(ctx, server, do)
 }
 
-// superuserOf connects to the ledger's database of a server as superuser and calls do.
+// superuserOf connects to the ledger's database of a server as superuser and passes the connection
+// to the function do.
 func superuserOf(ctx context.Context, s *localpg.Server, do func(*pgx.Conn) error) error {
 	conn, err := pgx.Connect(ctx, s.URL(localpg.Superuser))
 	if err != nil {
@@ -362,8 +364,8 @@ func status(url string) int {
 	return answer.StatusCode
 }
 
-// until waits until done returns true. It returns an error that names what it waited for if the
-// time is over or a client noticed a broken promise.
+// until waits until done() is true. It returns an error that names what it waited for if the time
+// is over or a client noticed a broken promise.
 func (w *world) until(ctx context.Context, what string, done func() bool) error {
 	for !done() {
 		if failed := w.met(); failed != nil {
@@ -417,8 +419,8 @@ func (w *world) around(ctx context.Context, fault func(context.Context) error) e
 // nothing is a fault that does nothing, for rows whose fault happens before or after around.
 func nothing(context.Context) error { return nil }
 
-// answered waits until the journal has at least this number of calls of each kind more than the
-// counts in then.
+// answered waits until enough further calls of each kind have been answered. then is the journal's
+// number of calls of each kind at the start, and calls is the number of further calls.
 func (w *world) answered(ctx context.Context, what string, then map[string]int, calls int, kinds ...string) error {
 	return w.until(ctx, what, func() bool {
 		now := w.journal.counts()
@@ -426,7 +428,7 @@ func (w *world) answered(ctx context.Context, what string, then map[string]int, 
 	})
 }
 
-// answeredMore waits for one call of each kind more than Options.Calls, counted from now.
+// answeredMore waits until Options.Calls + 1 further calls of each kind have been answered.
 func (w *world) answeredMore(ctx context.Context, what string, kinds ...string) error {
 	return w.answered(ctx, what, w.journal.counts(), w.options.Calls+1, kinds...)
 }

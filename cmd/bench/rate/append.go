@@ -18,7 +18,7 @@ type Append struct {
 	Nodes  bool          `help:"Also measure two nodes at once, with 32 callers each."`
 
 	Partitions []int `help:"Instead compare ledgers with these numbers of partitions, each with the first, under 64 callers." placeholder:"1,4,16"`
-	Model      bool  `help:"Then simulate ledgers on several workers with the measured times."`
+	Model      bool  `help:"With --partitions: then simulate ledgers on several workers with the measured times."`
 }
 
 // Run prints one line for each number of callers.

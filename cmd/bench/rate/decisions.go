@@ -38,7 +38,8 @@ func (c *Decisions) Run(ctx context.Context) error {
 	sized := fmt.Appendf(nil, `{"decision":%s}`, decision.Payload) // the record is a member of the payload, so that the append does not treat it as a signed record
 	fmt.Printf("%-10s %10s %10s %12s %8s %9s %20s %20s   %s\n", "in flight", "small/s", "appends/s", "decisions/s", "ratio", "to small",
 		"append p50/p99 ms", "decision p50/p99 ms", "us of CPU of each, program + database")
-	// For each number of callers, measure small appends, appends of the same size, and decisions.
+	// For each number of callers, measure small appends, appends as large as a decision, and
+	// decisions.
 	for _, callers := range c.Callers {
 		var appends, large, decisions []rig.Sample
 		for range c.Runs {

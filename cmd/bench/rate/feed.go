@@ -86,8 +86,8 @@ const (
 	atRandom  = 30 * time.Millisecond  // longest random pause before a decision, so that decisions are not in step with the reader's polling
 )
 
-// delays requests decisions one after the other and polls the table of the history until it
-// contains each.
+// delays requests decisions one after the other. After each it polls the table of the history
+// until the table contains the decision.
 func delays(ctx context.Context, b *rig.Service, token string, during time.Duration) (rig.Sample, error) {
 	c, err := b.Client()
 	if err != nil {
@@ -160,7 +160,8 @@ func (c *Feed) watermillSQL(ctx context.Context, s *rig.Scratch) (float64, error
 	if _, err := pool.Exec(ctx, `drop table if exists public.bench_model; create table public.bench_model (uuid text primary key, payload bytea)`); err != nil {
 		return 0, err
 	}
-	// Consume them and insert a row for each, until all are consumed or the time limit is over.
+	// Consume the messages and insert a row for each, until all are consumed or the time limit is
+	// over.
 	subscriber, err := watermillsql.NewSubscriber(watermillsql.BeginnerFromPgx(pool), watermillsql.SubscriberConfig{
 		SchemaAdapter: schema, OffsetsAdapter: watermillsql.DefaultPostgreSQLOffsetsAdapter{}, InitializeSchema: true}, log)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 
 const (
 	partitionCallers = 64
-	partitionTenants = 256 // callers use these tenants in turn; the number is large enough that every partition has some
+	partitionTenants = 256 // callers use these tenants in turn; there are enough of them that every partition has several
 )
 
 // partitioned is a ledger with a given number of partitions and the results of its load.
@@ -186,7 +186,8 @@ func (m scaling) rate(workers int) float64 {
 
 // paper calculates the rate of the model without randomness. The waiting appends of a partition
 // grow evenly from zero to one batch while the worker serves its other partitions, so on average
-// half a batch waits. Together with the batch that is being written these are all callers.
+// half a batch waits. The waiting appends and the batch that is being written together are all
+// callers.
 func (m scaling) paper(workers int) float64 {
 	callers, held := float64(modelCallers/modelPartitions), float64(modelPartitions/workers)
 	batch := min(callers/(1./2+1/held), modelBatch)
@@ -194,7 +195,7 @@ func (m scaling) paper(workers int) float64 {
 }
 
 // drawn returns a table with a line for each number of workers: the calculated and the simulated
-// rate, and the processor cores that the service needs for it.
+// rate, and the processor cores that the service needs for that rate.
 func (m scaling) drawn() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "model: a batch takes %.2f ms and %.4f ms for each event, the service %.4f ms of a core for each append; %d callers, %d partitions\n",

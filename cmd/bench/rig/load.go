@@ -119,8 +119,8 @@ func Progress(what string, done, total int64) {
 	}
 }
 
-// Anchor measures inserts of single rows of the same size with prepared statements. Each insert
-// has its own commit, and each caller has its own connection.
+// Anchor measures inserts of single rows, as large as a ledger's row with Payload, by prepared
+// statements. Each insert has its own commit, and each caller has its own connection.
 func Anchor(ctx context.Context, s *Scratch, callers int, during time.Duration) (Sample, error) {
 	owner, err := pgx.Connect(ctx, s.Owner)
 	if err != nil {

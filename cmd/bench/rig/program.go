@@ -13,8 +13,8 @@ type Built struct {
 	Program string `help:"The built program. Default: build it." placeholder:"FILE"`
 }
 
-// With calls do with the path of the program. It builds the program first, unless the flag gives a
-// path.
+// With calls the function do with the path of the program. It builds the program first, unless the
+// flag gives a path.
 func (b Built) With(ctx context.Context, do func(program string) error) error {
 	if b.Program != "" {
 		return do(b.Program)

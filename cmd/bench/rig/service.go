@@ -29,7 +29,8 @@ type Service struct {
 	Close       func()
 }
 
-// StartService starts a service on a new scratch database. Close ends both.
+// StartService starts a service on a new scratch database. Close ends the service and the
+// database.
 func StartService(ctx context.Context) (*Service, error) {
 	s, err := NewScratch(ctx)
 	if err != nil {
@@ -43,7 +44,7 @@ func StartService(ctx context.Context) (*Service, error) {
 	return service, nil
 }
 
-// Serve starts a service on this database. Close ends both.
+// Serve starts a service on this database. Close ends the service and the database.
 func Serve(ctx context.Context, s *Scratch) (*Service, error) {
 	log := slog.New(slog.DiscardHandler)
 	if os.Getenv("GOGC") == "" {

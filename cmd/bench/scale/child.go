@@ -56,8 +56,8 @@ func middle(runs []run) run {
 	return runs[len(runs)/2]
 }
 
-// onCores runs a hidden command of this program as a child process on this number of cores. Only a
-// separate process allows its memory to be measured.
+// onCores runs a hidden command of this program as a child process on this number of cores. It
+// needs a process of its own, because the system reports peak memory only for a whole process.
 func onCores(ctx context.Context, s *rig.Scratch, cores int, arguments ...string) (r run, err error) {
 	before := s.CPUNow()
 	command := child(ctx, cores, arguments...)
@@ -90,7 +90,7 @@ type childCmd struct {
 	Signatures bool
 	Org        string
 	Decision   string // export only the decisions with this verdict; empty exports all
-	Folder     string // folder in which the export stays; empty deletes it
+	Folder     string // folder in which the export is left; if empty, the export is deleted
 	Repeat     bool   // repeat until interrupted, without a result
 	Profile    string
 }
@@ -196,7 +196,8 @@ func readRows(ctx context.Context, url string) (n int64, err error) {
 	}
 }
 
-// Run exports the history and packs it, until it is interrupted if Repeat is set.
+// Run exports the history and packs it. If Repeat is set, Run repeats this until it is
+// interrupted.
 func (c *ExportChild) Run(ctx context.Context) error {
 	app, end, err := openApp(ctx, c.Database)
 	if err != nil {

@@ -47,7 +47,7 @@ type decidedService struct {
 	made   int
 }
 
-// until requests decisions until the service has this number of them.
+// until requests decisions, and stops when the service has this number of them.
 func (d *decidedService) until(decisions int) error {
 	for d.made < decisions {
 		s, err := d.Decide(d.token, 32, d.agents, time.Second)

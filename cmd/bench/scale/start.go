@@ -73,7 +73,7 @@ func (c *Start) measure(ctx context.Context, program string) error {
 	return c.inDatabase(ctx, rig.Check)
 }
 
-// inDatabase starts the PostgreSQL of the folder without a service and calls do.
+// inDatabase starts the PostgreSQL of the folder without a service, and calls the function do.
 func (c *Start) inDatabase(ctx context.Context, do func(context.Context, *rig.Scratch) error) error {
 	server, err := localpg.Start(ctx, localpg.Options{DataDir: c.Folder})
 	if err != nil {

@@ -32,7 +32,7 @@ type Verify struct {
 	Only   []string      `help:"Parts to measure: ${enum}. Default: all." enum:"tree,appends,checkpoints,signatures,rebuild"`
 	Events []int64       `help:"Sizes at which chain and tree are verified; memory should not grow with them." default:"10000,100000,1000000"`
 	Signed int           `help:"Signed decisions to verify with their signatures." default:"20000"`
-	Agents []int         `help:"Numbers of agents, whose ids are encrypted, which needs a second signature; 0 for decisions without an agentId." default:"0,100"`
+	Agents []int         `help:"Numbers of agents; their ids are encrypted, so that each decision needs a second signature. 0: decisions without an agentId." default:"0,100"`
 	Runs   int           `help:"Runs of each; the median counts." default:"3"`
 	During time.Duration `help:"Length of each run with appends." default:"5s"`
 
@@ -119,9 +119,9 @@ func (c *Verify) size(ctx context.Context, s *rig.Scratch, size int64) error {
 	return nil
 }
 
-// checkpoints compares 64 concurrent appends with checkpoints, without checkpoints, and the
-// anchor. The order alternates between rounds. It also prints the lag: the time from an append
-// until a signed checkpoint covers it.
+// checkpoints compares three rates: 64 concurrent appends while checkpoints are written, the same
+// appends without checkpoints, and the anchor. The order alternates between rounds. It also prints
+// the lag: the time from an append until a signed checkpoint covers it.
 func (c *Verify) checkpoints(ctx context.Context, s *rig.Scratch) error {
 	var costs, ratios []float64
 	var lags []time.Duration
@@ -217,8 +217,8 @@ func checkpointed(ctx context.Context, s *rig.Scratch, during time.Duration, not
 }
 
 // signed verifies decisions with their signatures on one core and on two. It compares the time
-// with a bare read and with a bare check of the same number of signatures, and rebuilds the read
-// models.
+// with that of a bare read, and with that of a bare check of as many signatures. Then it rebuilds
+// the read models.
 func (c *Verify) signed(ctx context.Context, agents int) error {
 	service, err := decided(ctx, c.Signed, agents)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 
 const (
 	stream     = "countersign"
-	duplicates = 10 * time.Minute // longer than a usual outage of a node; not longer still, because JetStream keeps the ids in memory
+	duplicates = 10 * time.Minute // longer than a usual outage of a node, but limited, because JetStream keeps the ids in memory
 	patience   = 5 * time.Second  // time limit of an acknowledgement
 	tooLarge   = 10054            // the server's error code for a message larger than the limit of the stream
 )
@@ -43,7 +43,7 @@ type Publisher struct {
 func New(address string, log *slog.Logger) (*Publisher, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "nats" && u.Scheme != "tls" && u.Scheme != "wss" && u.Scheme != "ws" {
-		return nil, errors.New("the URL must be such as nats://user:password@host:4222 or tls://host:4222")
+		return nil, errors.New("the URL must look like nats://user:password@host:4222 or tls://host:4222")
 	}
 	conn, err := nats.Connect(address, nats.Name("countersign"), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true),
 		nats.ReconnectBufSize(-1), // no buffer: the projection publishes unsent messages again, in order

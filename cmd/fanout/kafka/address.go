@@ -25,8 +25,8 @@ import (
 
 const oauthBearer = "OAUTHBEARER"
 
-// parameters lists the allowed URL parameters, each with the other parameter that must be present,
-// or with empty text.
+// parameters lists the allowed URL parameters, each with the parameter that it requires, or with
+// empty text.
 var parameters = map[string]string{
 	"tls": "", "ca": "tls=true", "cert": "tls=true", "key": "tls=true",
 	"sasl": "", "token": "sasl=" + oauthBearer, "token_url": "sasl=" + oauthBearer, "scope": "sasl=" + oauthBearer,
@@ -36,7 +36,7 @@ var parameters = map[string]string{
 func parse(address string) ([]kgo.Opt, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "kafka" || u.Host == "" {
-		return nil, errors.New("the URL must be such as kafka://user:password@host:9092,host2:9092/topic?tls=true")
+		return nil, errors.New("the URL must look like kafka://user:password@host:9092,host2:9092/topic?tls=true")
 	}
 	q, err := query(u.RawQuery)
 	if err != nil {

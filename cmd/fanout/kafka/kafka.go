@@ -68,7 +68,7 @@ func New(address string, log *slog.Logger) (*Publisher, error) {
 		kgo.AllowIdempotentProduceCancellation(),
 	)...)
 	if err != nil {
-		return nil, errors.New("the client of Kafka does not accept this URL")
+		return nil, errors.New("the Kafka client does not accept this URL")
 	}
 	return &Publisher{client}, nil
 }
@@ -85,7 +85,7 @@ func (p *Publisher) Publish(_ string, messages ...*message.Message) error {
 		records[i] = &kgo.Record{Key: []byte(m.Metadata.Get("ce-partitionkey")), Value: m.Payload}
 		for name, value := range m.Metadata {
 			if attribute, ok := strings.CutPrefix(name, "ce-"); ok {
-				name = "ce_" + attribute // the Kafka binding of CloudEvents separates with an underscore, the others with a hyphen
+				name = "ce_" + attribute // the Kafka binding of CloudEvents separates with an underscore, other bindings with a hyphen
 			}
 			records[i].Headers = append(records[i].Headers, kgo.RecordHeader{Key: name, Value: []byte(value)})
 		}

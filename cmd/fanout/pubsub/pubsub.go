@@ -60,7 +60,7 @@ var address = regexp.MustCompile(`^pubsub://(projects/[a-z0-9][a-z0-9.:-]+/topic
 func New(to string) (*Publisher, error) {
 	parts := address.FindStringSubmatch(to)
 	if parts == nil {
-		return nil, errors.New("the URL must be such as pubsub://projects/PROJECT/topics/TOPIC, with ?region=us-east1 for a region")
+		return nil, errors.New("the URL must look like pubsub://projects/PROJECT/topics/TOPIC or pubsub://projects/PROJECT/topics/TOPIC?region=us-east1")
 	}
 	client := &http.Client{Timeout: patience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	endpoint := "https://pubsub.googleapis.com"

@@ -23,8 +23,8 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// service is a server that answers topics.publish as the API reference defines it. It shows that
-// this package follows the reference, not how Pub/Sub itself behaves.
+// service is a server that answers topics.publish as the API reference defines it. Tests with this
+// server show that the package follows the reference, but not how Pub/Sub itself behaves.
 type service struct {
 	*httptest.Server
 	arrived chan pubsubMessage

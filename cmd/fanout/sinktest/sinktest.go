@@ -58,7 +58,7 @@ func Ledger(t *testing.T) *ledger.Ledger {
 	return l
 }
 
-// Append appends n events with the numbers from to from+n-1, for five tenants in turn.
+// Append appends n events for five tenants in turn. The number of the first event is from.
 func Append(t *testing.T, l *ledger.Ledger, from, n int) {
 	t.Helper()
 	for i := from; i < from+n; i++ {

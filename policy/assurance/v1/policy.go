@@ -77,7 +77,7 @@ func (r Rules) allowsPayTo(network, payTo string) bool {
 }
 
 // allowsTool reports whether the list has an entry "server/tool" or an entry with the tool's name
-// alone. It ignores the name alone if it contains a slash: a server chooses the names of its
+// alone. A tool name that contains a slash never matches alone: a server chooses the names of its
 // tools, and a tool named "files/read" on another server must not match the entry for the tool
 // read of the server files.
 func (r Rules) allowsTool(server, tool string) bool {

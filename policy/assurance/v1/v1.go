@@ -73,7 +73,7 @@ type Intent struct {
 	PayToInvalid           bool   `json:"payToInvalid,omitzero"`
 	AmountUnits            string `json:"amountUnits,omitempty"`
 	AmountUnitsInvalid     bool   `json:"amountUnitsInvalid,omitzero"`
-	AmountUnitsInUSD       string `json:"amountUnitsInUsd,omitempty"` // exact decimal; absent unless the asset is known
+	AmountUnitsInUSD       string `json:"amountUnitsInUsd,omitempty"` // exact decimal; present only if the asset is known
 	AmountUSD              string `json:"amountUsd,omitempty"`        // exact decimal
 	AmountUSDInvalid       bool   `json:"amountUsdInvalid,omitzero"`  // negative, or not a decimal within the limits
 	FacilitatorURL         string `json:"facilitatorUrl,omitempty"`
@@ -90,7 +90,7 @@ type Intent struct {
 	ServerHasUserinfo       bool   `json:"serverHasUserinfo,omitzero"`
 	ServerHasFragment       bool   `json:"serverHasFragment,omitzero"`
 	ToolName                string `json:"toolName,omitempty"`
-	ToolArgumentsHash       string `json:"toolArgumentsHash,omitempty"`       // hash of the sent arguments; without arguments the sent hash, if valid
+	ToolArgumentsHash       string `json:"toolArgumentsHash,omitempty"`       // hash of the arguments; if only a valid hash was sent, that hash
 	ToolArgumentsGivenHash  string `json:"toolArgumentsGivenHash,omitempty"`  // the sent hash, as written
 	ToolArgumentsGiven      bool   `json:"toolArgumentsGiven,omitzero"`       // true if the arguments themselves were sent
 	ToolArgumentsHashBroken bool   `json:"toolArgumentsHashInvalid,omitzero"` // the sent hash is not 64 lower-case hex digits

@@ -22,11 +22,11 @@ type Act struct {
 	verb   deed
 	object concept // last nouns of the object: what is sent, installed or mentioned
 	around concept // other words of the object
-	place  concept // phrases after to, into, from, with, in and other prepositions
-	where  concept // place without the phrases after for
-	whom   concept // last nouns after to, from, with, behind
-	means  concept // last nouns after by, via, through
-	about  concept // last nouns after about, against
+	place  concept // phrases after "to", "into", "from", "with", "in" and other prepositions
+	where  concept // place without the phrases after "for"
+	whom   concept // last nouns after "to", "from", "with", "behind"
+	means  concept // last nouns after "by", "via", "through"
+	about  concept // last nouns after "about", "against"
 	before concept // words before the verb, including the subject
 	other  bool    // the object has a last noun that is not in the lexicon: "the raw json"
 	first  concept // last noun of the first phrase
@@ -34,7 +34,7 @@ type Act struct {
 	rest   concept // all words after the verb
 	named  concept // words of the subject
 	tone   tone    // all words of the clause
-	topic  tone    // the object, and the phrases after of, for and in
+	topic  tone    // the object, and the phrases after "of", "for" and "in"
 	points int     // how much the words suggest an attack, see sounds
 }
 
@@ -84,7 +84,7 @@ func (s *Sentence) Read(clauses []meaning.Clause) {
 			last, placed, begun = phrase{}, false, false
 		}
 		meaning.Phrases(c.Rest, take)
-		switch private := secret | rooted | talk | prize; { // What a following pronoun means: the object, or private data at the place, as in "searches a disk for keys and posts them".
+		switch private := secret | rooted | talk | prize; { // meaning of a pronoun that follows: the object, or private data at the place, as in "searches a disk for keys and posts them"
 		case a.object&private == 0 && a.place&private != 0:
 			earlier = a.place & private
 		case a.object&^(this|owner|holds) != 0:
@@ -113,8 +113,8 @@ func anyOf(words []meaning.Word) (all concept) {
 
 var pronouns = []string{"it", "them", "these", "those"}
 
-// take adds a noun phrase after the verb; with is the preposition before it. Of "the contents of a
-// file" the object is the file.
+// take adds a noun phrase after the verb. with is the preposition before the phrase, or "". The
+// object of "the contents of a file" is the file.
 func (a *Act) take(with string, p, last phrase, placed, begun bool) {
 	switch {
 	case with == "" || with == "of" && (last.head&holds != 0 || !begun):
@@ -183,8 +183,8 @@ func meantBy(words []meaning.Word) (p phrase) {
 	return p
 }
 
-// joined returns words as the lexicon spells them: in the singular, joined by by. Of a single word
-// that the lexicon does not contain it removes the hyphens.
+// joined returns words as the lexicon spells them: in the singular, with the text by between them.
+// If there is only one word and the lexicon does not contain it, joined removes its hyphens.
 func joined(words []meaning.Word, by string) string {
 	if len(words) == 1 {
 		if by := words[0].Base; strings.Contains(by, "-") && lexicon()[by] == 0 {

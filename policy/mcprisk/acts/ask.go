@@ -6,8 +6,8 @@ import (
 	"github.com/countersign/countersign/policy/meaning"
 )
 
-// Asks reports whether the clause asks the model for private data. Either the model must hand it
-// over, or a parameter is described as private data.
+// Asks reports whether the clause asks the model for private data: either it tells the model to
+// hand such data over, or it describes a parameter as private data.
 func (a *Act) Asks(parameter, summary bool) bool {
 	mine := a.around&owner != 0 || a.next != nil && a.next.Opening == "that" && a.next.Subject == meaning.Model
 	if a.verb&handing != 0 && a.place&owner != 0 && a.object&^this == 0 { // for example "fill this with the user's token"

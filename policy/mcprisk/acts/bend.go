@@ -7,7 +7,7 @@ import (
 )
 
 // Says returns the ids of the rules that the sentence as a whole matches. tool is false for the
-// text of a parameter: what a parameter is for is not what the tool does.
+// text of a parameter, which does not say what the tool does.
 func (s *Sentence) Says(tool, summary, first bool) (rules []string) {
 	if tool && s.Sounds(summary) {
 		rules = append(rules, "malicious_capability")
@@ -110,7 +110,8 @@ func (s *Sentence) Bends(summary, first bool) (id string) {
 	return ""
 }
 
-// follows reports whether one of words comes directly after the word before.
+// follows reports whether a word of the list words comes directly after the word that the
+// parameter before names.
 func (a *Act) follows(before string, words ...string) bool {
 	for _, part := range [][]meaning.Word{a.Topic, a.Rest} {
 		for i, w := range part {

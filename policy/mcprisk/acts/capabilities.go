@@ -19,8 +19,9 @@ var Capabilities = []Capability{
 	{"filesystem_write", func(a *Act) bool { return a.matches(fileWrites) }},
 }
 
-// capabilityDeeds contains the verbs for which a text is checked for capabilities. making and
-// using are too common: for them, a word for a shell starts the check.
+// capabilityDeeds contains the verbs for which a text is checked for capabilities. It does not
+// contain making and using, which are too common: a text with these verbs is checked only if it
+// also has a word for a shell.
 const capabilityDeeds = executing | destroying | dropping | writing | saving | changing | paying | payingOut | spending | tokenMoves | trading | charging | buying | signing
 
 var (

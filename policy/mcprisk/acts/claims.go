@@ -19,7 +19,8 @@ func (a *Act) matches(claims []claim) bool {
 	})
 }
 
-// done reports whether the clause says that the tool, or the model for it, does something.
+// done reports whether the clause says that the tool does something, or that the model does
+// something for the tool.
 func (a *Act) done() bool {
 	return a.Verb != "" && !a.Negated && !a.Reported && (a.Subject != meaning.Person || a.Passive)
 }
@@ -93,7 +94,8 @@ func (a *Act) Leaks() bool {
 		n != nil && n.done() && a.verb&(taking|opening) != 0 && a.object&secret != 0 && n.verb&moving != 0 && n.place&(outside|relay) != 0)
 }
 
-// unseen contains the claims that are an attack only if they are concealed.
+// unseen contains the claims that are an attack only if the clause says that people must not
+// notice the action.
 var unseen = []claim{
 	{verb: moving | taking | watching, object: secret | talk | personal | rooted},
 	{verb: making, object: malware},
@@ -111,7 +113,7 @@ func (a *Act) asserts() bool {
 	return a.verb&guarding == 0 && a.topic&tame == 0 && (a.before|a.rest)&guards == 0
 }
 
-// by reports whether the clause is a means, as in "by turning it on".
+// by reports whether the clause names a means, as in "by turning it on".
 func (a *Act) by() bool { return len(a.Before) > 0 && a.Before[len(a.Before)-1].Text == "by" }
 
 // conditional reports whether the clause only says when something else happens.
@@ -177,8 +179,8 @@ func (a *Act) Attacks(summary bool) bool {
 	return n != nil && n.done() && a.verb&grabbing != 0 && n.verb&taking != 0 && n.object&secret != 0
 }
 
-// harms reports whether a clause that asserts something is an attack for a reason other than its
-// verb and object.
+// harms reports whether a clause that asserts something is an attack because of its other words,
+// if verb and object alone do not make it one.
 func (a *Act) harms() bool {
 	switch {
 	case a.verb&making != 0 && a.tone&sham != 0 && a.tone&papers != 0 && a.falseThing():

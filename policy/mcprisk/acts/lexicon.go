@@ -135,7 +135,7 @@ const (
 	saving    // saving to a place
 	changing  // changing any data
 	dreadful  // verbs that alone name an attack or a fraud
-	dismal    // verbs that name one together with a grim word
+	dismal    // verbs that name an attack or a fraud only together with a word of tone grim
 	stating   // stating something in an answer
 	skipping  // omitting a step that a person requires
 	voiding   // making instructions invalid

@@ -12,7 +12,7 @@ import (
 type Sense uint8
 
 const (
-	sinister Sense = 1 << iota // something of an attack, a secret, or the conversation
+	sinister Sense = 1 << iota // a word for an attack, a secret or the conversation
 	denial                     // negation or concealment: not, without, hide
 	choice                     // a word for a tool
 	claimed                    // a claim of priority: always, every, other
@@ -37,7 +37,7 @@ func Senses() map[string]Sense {
 		if len(parts) == 0 {
 			return
 		}
-		word = parts[len(parts)-1] // of a name of several words, the last; the first if the last is common
+		word = parts[len(parts)-1] // use the last word of a name of several words, or the first if the last is common
 		if len(parts) > 1 && slices.Contains(common, word) {
 			word = parts[0]
 		}

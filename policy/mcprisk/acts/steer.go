@@ -62,10 +62,10 @@ func (s *Sentence) Diverts(i int) (id string) {
 	return ""
 }
 
-// Pulls reports whether the sentence steers the model by at least three signs. The signs are: it
-// addresses or mentions the model; it commands; it mentions the model's instructions; other tools;
-// being first; handing over what the user said; acting without the user; instructions that no
-// longer apply; an address.
+// Pulls reports whether the sentence steers the model: whether it has at least three signs. A
+// sentence gets one sign for each of these: it speaks of the model; it is a command; it mentions
+// the model's instructions, other tools, being first, or handing over what the user said; it acts
+// without the user; it says that instructions no longer apply; it sends something to an address.
 func (s *Sentence) Pulls(summary, first bool) bool {
 	signs, directed := 0, false
 	var model, orders2, tools, rankly, private, over, voided, away bool
@@ -134,7 +134,8 @@ func (s *Sentence) falsifies(a *Act) bool {
 		a.verb&telling != 0 && a.next != nil && a.next.names("competitor", "rival", "competitors")
 }
 
-// untruth reports whether a word for something untrue comes after the verb, and no "to".
+// untruth reports whether a word for something untrue comes after the verb, in a clause that does
+// not contain "to".
 func (a *Act) untruth() bool {
 	return slices.ContainsFunc(a.Rest, func(w meaning.Word) bool {
 		return w.Is("false", "wrong", "invented", "made-up", "fabricated", "fake", "inflated", "exaggerated", "misleading", "untrue", "fictitious", "bogus", "doctored", "rosy")
@@ -147,7 +148,7 @@ func (a *Act) onlyAlways() bool {
 	return !a.names("whatever", "regardless", "irrespective", "whichever", "notwithstanding", "despite") && !(a.names("even") && (a.names("if", "when", "though", "where") || a.next.opens("if", "when", "though", "where"))) && !(a.names("no") && a.names("matter"))
 }
 
-// replaces reports whether the clause demands something else than the user chose.
+// replaces reports whether the clause demands something other than what the user chose.
 func (s *Sentence) replaces(a *Act) bool {
 	if !a.told() {
 		return false

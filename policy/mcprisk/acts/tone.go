@@ -17,7 +17,7 @@ type tone uint64
 
 const (
 	dire      tone = 1 << iota // a word that alone names an attack or a fraud
-	grim                       // a word that names one together with another such word
+	grim                       // a word that names an attack or a fraud only together with another such word
 	tame                       // a word of defence or teaching: its clause asserts no attack
 	sham                       // invented or forged
 	papers                     // something that people trust and that can be forged
@@ -26,15 +26,15 @@ const (
 	ruin                       // failures of a sabotaged thing: fail, crash
 	approval                   // approval that a person gives before something happens
 	void                       // instructions that are no longer valid
-	worry                      // a worry that a person is supposedly spared
+	worry                      // words for what people are spared if something is concealed: alarm, worry, clutter
 	predicate                  // not seen, or not known
 	rank                       // above others: authority, priority
 	praise                     // praise or recommendation
 	brand                      // the publisher's own products: our, sponsor
 	untrue                     // untrue results
-	boon                       // results as they look when something is concealed: normal, nothing
+	boon                       // words for a result that only seems normal because something is concealed: normal, nothing
 	intimate                   // data that people keep to themselves
-	higher                     // people and companies whose instructions the model follows
+	higher                     // people and companies whose instructions the model must follow
 	refusal
 	mock       // simulated
 	personWord // people

@@ -175,17 +175,17 @@ func (e Event) Signed() (s events.Signed, signed bool, err error) {
 
 // Errors that callers branch on. After every error except ErrUnknown, nothing was appended.
 var (
-	ErrMoved       = errors.New("ledger: a stream or a precondition has moved")
+	ErrMoved       = errors.New("ledger: a stream that the append depends on has changed")
 	ErrElsewhere   = errors.New("ledger: a precondition is in another partition than the append")
 	ErrKeyReused   = errors.New("ledger: the idempotency key was used with other content")
-	ErrLimit       = errors.New("ledger: the stream is at its limit")
+	ErrLimit       = errors.New("ledger: the stream has reached its limit")
 	ErrTooLarge    = errors.New("ledger: the append is too large")
 	ErrBusy        = errors.New("ledger: too many appends are waiting")
 	ErrRefused     = errors.New("ledger: the database does not accept appends now")
 	ErrUnknown     = errors.New("ledger: it is not known whether the append was committed")
 	ErrStopped     = errors.New("ledger: appends are stopped on this node")
 	ErrUnavailable = errors.New("ledger: the database cannot be read now")
-	ErrTampered    = errors.New("ledger: a stored event does not match its hash")
+	ErrTampered    = errors.New("ledger: stored data was altered")
 	ErrRollback    = errors.New("ledger: the database is older than its checkpoints") // of keeper.Rollback
 )
 

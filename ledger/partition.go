@@ -124,7 +124,7 @@ func readPartitions(ctx context.Context, db *pgxpool.Pool, wanted int) ([]string
 	if _, err = pgx.ForEachRow(rows, []any{&p, &origin}, func() error {
 		origins = append(origins, origin)
 		if base, ok := strings.CutSuffix(origin, "/"+strconv.Itoa(len(origins)-1)); !ok || int(p) != len(origins)-1 || !strings.HasPrefix(origins[0], base+"/") {
-			return fmt.Errorf("%w: the head row of partition %d does not follow the others; run countersign verify for details", ErrTampered, p)
+			return fmt.Errorf("%w: the number or origin of the head row of partition %d does not match the other head rows; run countersign verify for details", ErrTampered, p)
 		}
 		return nil
 	}); err != nil {

@@ -126,7 +126,7 @@ func (s *spanResult) meaning(r *run, e *ledger.Event, payload auditedPayload, t 
 		return
 	}
 	if record.OrgID != "" && record.OrgID != e.Tenant {
-		fault("record: its organization is %s, but its tenant is %s", record.OrgID, e.Tenant)
+		fault("record: its organization is %s, but the event's tenant is %s", record.OrgID, e.Tenant)
 	}
 	for _, text := range []string{record.IssuedAt, record.ReceivedAt} {
 		if text == "" {

@@ -20,7 +20,7 @@ func sampleOf(t *testing.T, files map[string][]byte, n int, nonce string) bundle
 	return must(b.Sample(t.Context(), n, nonce))
 }
 
-// A sample is drawn by the auditor's nonce alone, from the decisions that the bundle shows. Anybody
+// The auditor's nonce alone determines a sample of the decisions that the bundle shows. Anybody
 // can draw it again with SHA-256.
 func TestASampleIsDrawnByTheNonce(t *testing.T) {
 	history := slices.Repeat([]drawnEvent{{"decision", "deny", "k", 0, ""}, {"decision", "deny", "j", 0, ""}, {"receipt", "violation", "k", 0, ""}}, 200)

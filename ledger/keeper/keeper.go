@@ -276,7 +276,7 @@ func (k *keeper) run(ctx context.Context) {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWithin)
 		defer cancel()
 		if err := k.here(last, math.MaxInt64, true); err != nil {
-			k.ledger.Log().Warn("the last checkpoint could not be made; no note outside covers the events of the last second", "error", err)
+			k.ledger.Log().Warn("the last checkpoint could not be made; no note outside the database covers the events of the last second", "error", err)
 		}
 	}()
 	pruned := time.Now()

@@ -48,7 +48,7 @@ func (k *keeper) witness(ctx context.Context, w checkpoint.Witness, made *checkp
 	for range 2 {
 		var proof []tree.Hash
 		if *seen > made.Size {
-			return fmt.Errorf("%w: it is at size %d and this ledger at %d", checkpoint.ErrInconsistent, *seen, made.Size)
+			return fmt.Errorf("%w: the witness is at size %d, this ledger at size %d", checkpoint.ErrInconsistent, *seen, made.Size)
 		}
 		if *seen > 0 {
 			if proof, err = proofs.Consistency(*seen, made.Size); err != nil {

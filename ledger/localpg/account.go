@@ -67,7 +67,7 @@ func (a account) makeDataDir(dir string) error {
 		return err
 	}
 	if closed, ok := a.closedParent(dir); ok {
-		return fmt.Errorf("the data folder %s cannot be reached by user %s, as which PostgreSQL runs: %s is closed to it; choose another folder with --data", dir, a.name, closed)
+		return fmt.Errorf("the data folder %s cannot be reached by user %s, as which PostgreSQL runs: %s is closed to that user; choose another folder with --data", dir, a.name, closed)
 	}
 	return nil
 }

@@ -437,7 +437,7 @@ func TestFoldersThatAreNotOursAreLeftAlone(t *testing.T) {
 		if err := os.Chmod(filepath.Dir(dir), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		wantRefused(t, dir, filepath.Dir(dir)+" is closed to it")
+		wantRefused(t, dir, filepath.Dir(dir)+" is closed to that user")
 	})
 }
 

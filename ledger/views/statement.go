@@ -76,5 +76,5 @@ var statementTemplate = template.Must(template.New("statement").Parse(`<!doctype
 <p>A tool call has no amount. Authorized are decisions with the outcome allow, and decisions that needed a review and that a person approved in the same period. Settled are receipts that report a settlement; the amount is that of the decision, and is unknown for a decision from before the period.</p>
 <h2>How it can be checked</h2>
 <p>The events are in <code>events.jsonl</code>, and their numbers show that none is missing: <code>countersign verify FOLDER --keys jwks.json</code>, or <code>python3 verify.py --keys jwks.json FOLDER</code>, counts again. Take jwks.json from <code>/.well-known/jwks.json</code> of the service.</p>
-<p>Not proven: that every action of the agent was submitted to the service, that a reported settlement is on a chain, and the time of an event beyond the order of events.</p></html>
+<p>Not proven: that every action of the agent was submitted to the service, that a reported settlement is on a chain, and when an event happened (only the order of events is proven).</p></html>
 `))

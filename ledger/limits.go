@@ -36,5 +36,5 @@ const (
 	// (projections.readYourWrites), so the longest pause is much shorter.
 	feedFirstPause = 50 * time.Millisecond
 	feedLastPause  = 500 * time.Millisecond
-	feedTell       = 5 * time.Second // least time between two log lines about the same failure
+	feedTell       = 5 * time.Second // least time between two log lines of a reader about failures
 )

@@ -62,7 +62,7 @@ type Partition struct {
 	p       int16
 	origin  string
 	seq     *sequencer
-	wake    wait.Broadcast             // signalled after every commit of this node to this partition, and on every NOTIFY
+	wake    wait.Broadcast             // signalled after every commit of this node to this partition, and when another node may have appended to it
 	reads   singleflight.Group         // joins equal queries of readers
 	asked   wait.Broadcast             // signalled when a caller of Await begins to wait
 	awaited atomic.Int32               // number of callers of Await that wait

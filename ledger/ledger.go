@@ -84,8 +84,8 @@
 // the unit of consistency. Its name is <noun>/<id>, or one word if a tenant has only one of its
 // kind.
 //
-// A ledger has one or more partitions; the number is fixed when the ledger is created. Each partition has its
-// own positions, tree and checkpoints. Home finds the partition of a tenant.
+// A ledger has one or more partitions; the number is fixed when the ledger is created. Each
+// partition has its own positions, tree and checkpoints. Home finds the partition of a tenant.
 package ledger
 
 import (

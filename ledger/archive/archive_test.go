@@ -296,8 +296,8 @@ func TestArchivingCanEndAtAnyStep(t *testing.T) {
 	finish("coming back")
 }
 
-// An unreachable store is not tampering. The error names the object, and events in the database
-// can still be read.
+// An unreachable store is not reported as tampering. The error names the object, and events in the
+// database can still be read.
 func TestAnArchiveThatIsAwayIsNoTampering(t *testing.T) {
 	t.Parallel()
 	folder := checkpoint.Folder{Path: t.TempDir()}

@@ -30,7 +30,7 @@ func (s *spanResult) record(ctx context.Context, r *run, e *ledger.Event, t *ten
 		s.records++
 		return
 	}
-	// Note the types that have effects on later checks.
+	// Record what later checks need from events of these types.
 	payload, err := readAudited(e.Payload)
 	if err != nil {
 		fault("payload", "must be an object with the members of its type")

@@ -90,9 +90,9 @@ var keep = map[string]string{
 	"projection_checkpoint": `where name = 'webhooks' or name like 'sink/%'`,
 }
 
-// Write copies the tables into a new folder. It writes the data keys and files (key files of the
-// data folder, by name) to keys; if keys is nil, it leaves them out. The login needs only the
-// right to read.
+// Write copies the tables into a new folder. The table of data keys and the key files of the data
+// folder (files, by name) go to the separate writer keys; if that is nil, they are left out. The
+// login needs only the right to read.
 func Write(ctx context.Context, databaseURL, folder string, keys io.Writer, files map[string][]byte) (m Manifest, err error) {
 	conn, err := connect(ctx, databaseURL)
 	if err != nil {
@@ -141,8 +141,9 @@ func (m Manifest) write(folder string) error {
 	return writeSynced(filepath.Join(folder, manifestName), text)
 }
 
-// WriteBase writes the files of a private server, which copy writes as a tar, to a new folder. It
-// writes files, the key files of the data folder, to keys, because they decrypt personal members.
+// WriteBase makes a backup of a private server in a new folder. The function copy writes the
+// server's files as a tar. The key files of the data folder (files, by name) go to the separate
+// writer keys, because they decrypt personal members.
 func WriteBase(ctx context.Context, databaseURL, folder string, keys io.Writer, files map[string][]byte, copy func(context.Context, io.Writer) error) (m Manifest, err error) {
 	conn, err := connect(ctx, databaseURL)
 	if err != nil {
@@ -189,7 +190,7 @@ func Base(folder string) (io.ReadCloser, error) {
 	}{unpacked, f}, nil
 }
 
-// Keys reads the key files of a base copy. If in is nil, it returns none.
+// Keys reads the key files of a base copy. Without a reader it returns none.
 func Keys(in io.Reader) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	if in == nil {
@@ -361,7 +362,7 @@ func Read(folder string) (m Manifest, err error) {
 		return m, fmt.Errorf("manifest.json does not describe a backup of the form %s", format)
 	}
 	if m.Beginning != migrations.Beginning() {
-		return m, errors.New("the backup was made by another program, before the first release: restore it with the program that made it")
+		return m, errors.New("the backup was made by a version from before the first release: restore it with the program that made it")
 	}
 	if m.Migration != migrations.Latest() {
 		return m, fmt.Errorf("the backup has database schema %d, but this program has %d: restore it with the release that made it, then upgrade", m.Migration, migrations.Latest())

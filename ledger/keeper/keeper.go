@@ -270,7 +270,7 @@ func (k *keeper) toHead(ctx context.Context) error {
 // run signs a checkpoint after changes, at most one per interval, until ctx ends. Then it signs a
 // last one that covers all acknowledged events, so that a rollback of the database while no node
 // runs is detected. When ctx ends, the session of an interrupted step may still lock the tree; so
-// the last step waits for the lock (here).
+// the last step waits for the lock (method here).
 func (k *keeper) run(ctx context.Context) {
 	defer func() {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWithin)

@@ -126,7 +126,7 @@ func proofsAt(ctx context.Context, p *ledger.Partition, size int64, root tree.Ha
 }
 
 // Tile returns the first width hashes of a stored tile. It returns nil if the newest checkpoint
-// covers fewer.
+// covers fewer hashes of the tile.
 func Tile(ctx context.Context, p *ledger.Partition, level int, n int64, width int) ([]byte, error) {
 	newest, err := newest(ctx, p)
 	if err != nil || newest == nil {

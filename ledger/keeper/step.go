@@ -106,8 +106,8 @@ func (k *keeper) resume(ctx context.Context, tx pgx.Tx, size int64, root ledger.
 	return b, nil
 }
 
-// add grows the tree by the events after position size, up to upTo. It queries only events that
-// this node does not have in memory.
+// add grows the tree by the events after the position size, up to the position upTo. It queries
+// only events that this node does not have in memory.
 func (k *keeper) add(ctx context.Context, tx pgx.Tx, size, upTo int64) (full []tree.Tile, err error) {
 	add := func(hash ledger.Hash) {
 		k.builder.Add(tree.Leaf(hash), func(t tree.Tile) { full = append(full, t) })

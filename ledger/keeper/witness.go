@@ -38,7 +38,7 @@ func (k *keeper) mirror(ctx context.Context) {
 }
 
 // witness sends a checkpoint to a witness and adds the returned signature line to the note. seen
-// is the last size that the witness has seen. If it is wrong, the witness answers with the right
+// is the last size that the witness has seen. If seen is wrong, the witness answers with the right
 // size, and the checkpoint is sent again.
 func (k *keeper) witness(ctx context.Context, w checkpoint.Witness, made *checkpoint.Published, seen *int64) error {
 	proofs, newest, err := Proofs(ctx, k.partition)

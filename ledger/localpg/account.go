@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// account is the user that runs the server: the user of this process or, if that is root, which
-// PostgreSQL refuses, the user postgres or nobody.
+// account is the user that runs the server. It is the user of this process, except if that is
+// root: PostgreSQL refuses root, so it is then the user postgres or nobody.
 type account struct {
 	name     string
 	uid, gid uint32
@@ -136,9 +136,9 @@ func (a account) enters(info fs.FileInfo) bool {
 	return info.Mode()&0o001 != 0
 }
 
-// socketDir returns the folder for the socket: run in the data folder. If that path is too long
-// for a socket, it creates a folder for temporary files and returns it as temp, too; the caller
-// must remove it.
+// socketDir returns the folder for the socket: the folder "run" in the data folder. If the path of
+// that folder is too long for a socket, socketDir creates a folder for temporary files and returns
+// it as temp, too; the caller must remove it.
 func (l *launcher) socketDir() (dir, temp string, err error) {
 	name := fmt.Sprintf("/.s.PGSQL.%d", port)
 	dir = filepath.Join(l.dataDir, "run")

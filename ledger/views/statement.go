@@ -43,7 +43,7 @@ func (s *stating) Close(m bundle.Manifest) error {
 		[]purchases{{"authorized", m.Statement.Authorized}, {"settled, as the agent reported", m.Statement.Settled}}, period(m), s.made.Format(exactTime), running(m.Filters.To, s.made)})
 }
 
-// running reports whether a period, which ends at to, had not ended at a time.
+// running reports whether the period that ends at the time to was still running at the time at.
 func running(to string, at time.Time) bool {
 	end, err := time.Parse(time.RFC3339, to)
 	return err == nil && at.Before(end)

@@ -149,8 +149,8 @@ type Result struct {
 }
 
 // Append commits the events and returns them as they are stored. If ctx ends while the request
-// waits in the queue, the request is dropped. Once a batch has taken the request, it is committed
-// even if ctx ends.
+// waits in the queue, the request is dropped. Once a batch has taken the request, the end of ctx
+// does not stop it; Append then returns ErrUnknown.
 func (l *Ledger) Append(ctx context.Context, a Append) (Result, error) {
 	home := l.Home(a.Tenant)
 	if err := a.check(); err != nil {

@@ -356,8 +356,8 @@ func (l *Ledger) Rotate(ctx context.Context, r Rotation) error {
 	return nil
 }
 
-// mayBeCompromised checks that from has one position for each partition, and that each position is
-// at most one after the last event.
+// mayBeCompromised checks the list from: it must have one position for each partition, and each
+// position must be at most one after the last event.
 func (l *Ledger) mayBeCompromised(ctx context.Context, from []int64) error {
 	if len(from) != len(l.partitions) {
 		return fmt.Errorf("compromised from: must have one position for each of the %d partitions", len(l.partitions))

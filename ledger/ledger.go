@@ -185,7 +185,7 @@ var (
 	ErrStopped     = errors.New("ledger: appends are stopped on this node")
 	ErrUnavailable = errors.New("ledger: the database cannot be read now")
 	ErrTampered    = errors.New("ledger: stored data was altered")
-	ErrRollback    = errors.New("ledger: the database is older than its checkpoints") // of keeper.Rollback
+	ErrRollback    = errors.New("ledger: the database is older than its checkpoints") // every keeper.Rollback is this error
 )
 
 // Options are the settings of a ledger. The zero value suits production.

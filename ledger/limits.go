@@ -17,7 +17,7 @@ const (
 	cachedHeads   = 65_536          // entries that the sequencer keeps in each cache: streams written with Any, tenants, and series
 	cachedEntries = 1024            // directory entries that the sequencer remembers as written
 	mostMissed    = 4096            // events of other nodes that the sequencer reads to update its cached heads
-	backOff       = 4               // batches that use the lock path after another node has won the head row. Measured with two nodes, of which one wrote every 20 ms: with 32, 4 % of the other node's batches took the fast path; with 4, it was 50 to 80 %
+	backOff       = 4               // batches that use the lock path after another node has won the head row. Measured with two nodes, of which one wrote every 20 ms: with the value 32, 4 % of the other node's batches took the fast path; with 4, it was 50 to 80 %
 	lingerAbove   = 4               // if the last batch had more requests than this, the next batch waits briefly for more
 	linger        = 50 * time.Microsecond
 	poolSize      = 20               // connections for reads and projections; each sequencer has its own connection

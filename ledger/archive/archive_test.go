@@ -200,7 +200,7 @@ func TestErasureReachesTheArchive(t *testing.T) {
 // failing is a store in which one call fails, either before or after it has done its work.
 type failing struct {
 	checkpoint.Files
-	at, after int // number of the call that fails, from 1; 0 means that none fails
+	at, after int // numbers of the calls that fail before (at) and after (after) their work, from 1; 0 means none
 	calls     int
 }
 

@@ -9,9 +9,9 @@
 //	NAME.keys.age           the wrapped data keys and the key files of the data folder, a tar in the age format
 //
 // All tables are copied at one moment: one repeatable-read transaction reads them while appends
-// continue. The keys are in a separate file for two reasons. A reader of both can decrypt personal
-// members, and old copies of the keys still contain the keys of erased persons. The operator
-// should keep the keys for at most 30 days, and may keep the folder for ever.
+// continue. The keys are in a separate file for two reasons. A reader of the folder and the keys
+// can decrypt personal members, and old copies of the keys still contain the keys of erased
+// persons. The operator should keep the keys for at most 30 days, and may keep the folder for ever.
 //
 // A backup leaves out data that can be rebuilt or may be lost: read models and their checkpoints,
 // sessions, sign-in and download links.
@@ -83,7 +83,7 @@ var left = []string{
 	"signin_links", "download_links", // valid only for minutes
 }
 
-// keep selects the rows to copy of some tables.
+// keep maps some tables to a condition that selects the rows to copy.
 var keep = map[string]string{
 	// Webhooks and sinks send events to others and must continue where they stopped. All other
 	// checkpoints belong to read models, which are rebuilt.
@@ -379,9 +379,9 @@ func Read(folder string) (m Manifest, err error) {
 var ErrHoldsEvents = errors.New("the database contains events: restore into an empty database")
 
 // Restore migrates a database to this program's schema and copies a backup into it, all or
-// nothing. It reads the data keys from keys and returns the key files in it. If keys is nil,
-// personal members can never be decrypted again. The login must be countersign_owner or able to
-// become it.
+// nothing. It reads the data keys and the key files from keys, and returns the key files. If keys
+// is nil, personal members can never be decrypted again. The login must be countersign_owner or
+// able to become it.
 func Restore(ctx context.Context, databaseURL, folder string, keys io.Reader) (files map[string][]byte, err error) {
 	m, err := Read(folder)
 	if err != nil {

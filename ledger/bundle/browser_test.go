@@ -74,7 +74,7 @@ func browserSays(t *testing.T, names []string, cases map[string]altered) {
 	for _, name := range names {
 		c := cases[name]
 		if c.lay != nil || c.pin != nil && len(c.pin) == 0 {
-			continue // skip cases that need a folder, or a pin, which the page does not accept
+			continue // skip cases with additional files in the folder or with an empty pin, which the page does not accept
 		}
 		bundled := t.TempDir()
 		write(t, bundled, c.files)

@@ -3,8 +3,8 @@
 // programs.
 //
 // VERIFY.md, which is part of every bundle, describes the format on one page. verify.py is a
-// verifier in standard-library Python. Verify is the same verifier in Go: both make the same
-// checks in the same order and return the same first reason.
+// verifier in standard-library Python. Verify is the same verifier in Go: the two verifiers make
+// the same checks in the same order and return the same first reason.
 package bundle
 
 import (

@@ -128,7 +128,7 @@ func liesInOpenings() map[string]altered {
 	nested["openings.jsonl"] = must(bundle.Lines([]bundle.Opening{outer, inner}))
 	nested = signedAnew(nested, func(*bundle.Manifest) {})
 	honest := func(o []bundle.Opening) []bundle.Opening { return o }
-	swapped := func(at int) func([]bundle.Opening) []bundle.Opening { // keeps only the openings from the index at on
+	swapped := func(at int) func([]bundle.Opening) []bundle.Opening { // drops the first openings: at is their number
 		return func(o []bundle.Opening) []bundle.Opening { return o[at:] }
 	}
 	mallory := func(m *bundle.Manifest) { m.Filters.Agent = "mallory" }

@@ -47,7 +47,7 @@ func TestASampleIsDrawnByTheNonce(t *testing.T) {
 	if maps.Equal(drawn(five), others) {
 		t.Error("two nonces draw the same")
 	}
-	var ranks [][]byte // by hand, of the numbers 2 to 180: every third event
+	var ranks [][]byte // ranks of the events with the numbers 2 to 180 (every third event), computed by this test
 	for sequence := int64(4); sequence <= 540; sequence += 3 {
 		sum := sha256.Sum256(fmt.Appendf(nil, "dice 6 1 5\n%d", sequence))
 		ranks = append(ranks, sum[:])

@@ -111,7 +111,7 @@ type verifier struct {
 	from, to int64 // period of the filters, in microseconds since 1970; 0 means no limit
 
 	seen     checkpoint.Seen            // event of this tenant in the pin; zero if there is none
-	seenHere string                     // hash of the event with that sequence in the bundle; empty if there is none
+	seenHere string                     // hash of the event in the bundle with the sequence of seen; empty if there is none
 	pins     map[string]checkpoint.Seen // events in the pin, by checkpoint.SeriesName
 	fork     reason                     // reason for the first event in a series that differs from the event in the pin; empty if there is none
 
@@ -205,7 +205,7 @@ func (v *verifier) gap(format string, args ...any) {
 }
 
 // choose selects the keys for the manifest's partition. If a key was given for this partition and
-// for AnyPartition, the former counts.
+// for AnyPartition, the key of this partition counts.
 func (v *verifier) choose() {
 	for _, key := range v.given {
 		id := seal.KeyID(key.Public)
@@ -352,7 +352,7 @@ func integrityOf(text jsontext.Value) (i seal.Integrity) {
 
 // manifestKinds checks the JSON types of the members that the verifier needs.
 func manifestKinds(record map[string]jsontext.Value) bool {
-	if id := record["exportId"]; len(id) > 0 && id[0] != '"' { // it may be left out
+	if id := record["exportId"]; len(id) > 0 && id[0] != '"' { // exportId may be absent
 		return false
 	}
 	for name, kind := range map[string]byte{"schema": '"', "origin": '"', "tenant": '"', "firstSequence": '0', "count": '0', "prevBeforeFirst": '"',

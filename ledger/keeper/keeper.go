@@ -331,7 +331,7 @@ func (k *keeper) publish(made *checkpoint.Published) {
 	}
 }
 
-// follow reads the newest checkpoint, which another node has made, into kept.
+// follow stores the newest checkpoint, which another node has made, in kept.
 func (k *keeper) follow(ctx context.Context) error {
 	newest, err := Newest(ctx, k.partition)
 	if err == nil && newest != nil {

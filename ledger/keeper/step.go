@@ -144,7 +144,7 @@ func (k *keeper) add(ctx context.Context, tx pgx.Tx, size, upTo int64) (full []t
 }
 
 // sign returns the note of the tree. It signs and stores a new one outside the database, unless
-// the database has a note of this size.
+// the database already has a note of this tree.
 func (k *keeper) sign(ctx context.Context, tx pgx.Tx, epoch int64) (*checkpoint.Published, error) {
 	c := checkpoint.Checkpoint{Origin: k.partition.Origin(), Size: k.builder.Size(), Root: k.builder.Root()}
 	var stored string

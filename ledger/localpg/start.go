@@ -95,7 +95,7 @@ func (s *Server) Stop() error {
 // started the server has ended.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
-// A launcher is the state of one call of Start, which has locked the data folder.
+// launcher is the state of one call of Start or Recover.
 type launcher struct {
 	Options
 	dataDir string

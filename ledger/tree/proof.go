@@ -78,8 +78,8 @@ func (p *Proofs) Range(size, from, to int64) (before, behind []Hash, err error) 
 	return hashes[:len(left):len(left)], hashes[len(left):], nil
 }
 
-// CheckRange checks a proof of Range. leaves are those at the positions after from, and root is
-// that of the tree of this size.
+// CheckRange checks a proof of Range. leaves are those of the range, which begins after position
+// from; root is that of the tree of this size.
 func CheckRange(before, behind []Hash, size int64, root Hash, from int64, leaves []Hash) error {
 	bad := errors.New("the hashes do not match the tree on both sides of the range")
 	to := from + int64(len(leaves))
@@ -106,7 +106,7 @@ func CheckRange(before, behind []Hash, size int64, root Hash, from int64, leaves
 	return nil
 }
 
-// subtree is a perfect subtree. It covers 2^level leaves, beginning at index from.
+// subtree is a perfect subtree. It covers 2^level leaves; from is the index of the first one.
 type subtree struct {
 	from  int64
 	level int

@@ -56,7 +56,8 @@ func period(m bundle.Manifest) string {
 	return "from " + timeOr(m.Filters.From, "the first event") + " to " + timeOr(m.Filters.To, "the last event")
 }
 
-// timeOr formats the time of a filter, or returns otherwise if the filter is not set.
+// timeOr formats the time of a filter. If the filter is not set, it returns the parameter
+// otherwise.
 func timeOr(text, otherwise string) string {
 	if text == "" {
 		return otherwise

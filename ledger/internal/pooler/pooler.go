@@ -16,7 +16,8 @@ var ErrMixes = errors.New("DATABASE_URL leads through a pooler in transaction mo
 	"and with them roles and settings: name PostgreSQL itself, or set the pooler to session mode")
 
 // poolerClients is the number of other connections that occupy a session during the check. If a
-// pooler has at most this many idle sessions, the first connection then gets another one.
+// pooler has at most this many idle sessions, the first connection gets another session
+// afterwards, which shows that the pooler mixes sessions.
 const poolerClients = 4
 
 // patience limits the time of the check.

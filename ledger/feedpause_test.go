@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A reader that has failed for a long time continues soon after the cause is gone, for example a
-// lock on its read model or an unreachable database. It must be soon, because a query waits at
-// most 2 s for a read model.
+// A reader that has failed for a long time, for example because its read model was locked or the
+// database was unreachable, continues soon after the cause is gone: a query waits at most 2 s for
+// a read model.
 func TestAReaderGoesOnSoonAfterALongRefusal(t *testing.T) {
 	for _, refusedFor := range []time.Duration{time.Millisecond, time.Second, 12 * time.Second, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {

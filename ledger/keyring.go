@@ -266,8 +266,8 @@ func (p *Partition) eventID(id string) string {
 	return id + "/" + strconv.Itoa(int(p.p))
 }
 
-// ActivateFirst activates the first key of a purpose. The same append contains the events of the
-// parameter also.
+// ActivateFirst activates the first key of a purpose. It appends the activation together with the
+// events in the parameter "also".
 func (p *Partition) ActivateFirst(ctx context.Context, purpose string, signer *seal.Signer, eventID string, also []Pending) error {
 	ring, history, err := p.Keyring(ctx)
 	if err != nil {

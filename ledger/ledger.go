@@ -370,7 +370,8 @@ func (l *Ledger) InTurn(ctx context.Context, ask func() error) error {
 func (l *Ledger) Refuse(reason error) error { return l.partitions[0].seq.halt(reason) }
 
 // Stopped returns the reason why this node has stopped appends, or nil. Reads continue. A reason
-// found in one partition stops all, because it means that the database is not the expected one.
+// found in one partition stops the appends of all partitions, because it means that the database
+// is not the expected one.
 func (l *Ledger) Stopped() error {
 	if err := l.broken.Load(); err != nil {
 		return *err

@@ -50,7 +50,7 @@ type Manifest struct {
 	Position   int64   `json:"position"` // position of the last event; for several partitions the sum
 	Partitions int     `json:"partitions"`
 	LastHash   string  `json:"lastHash"`      // hash of the last event of the first partition, in hex
-	Base       bool    `json:"base,omitzero"` // base.tar.gz replaces the tables; Position is that at the start of the copy
+	Base       bool    `json:"base,omitzero"` // base.tar.gz replaces the tables; Position is the ledger's position at the start of the copy
 	Tables     []Table `json:"tables"`
 }
 
@@ -91,7 +91,7 @@ var keep = map[string]string{
 }
 
 // Write copies the tables into a new folder. The table of data keys and the key files of the data
-// folder (files, by name) go to the separate writer keys; if that is nil, they are left out. The
+// folder (files, by name) go to the separate writer keys. If keys is nil, they are left out. The
 // login needs only the right to read.
 func Write(ctx context.Context, databaseURL, folder string, keys io.Writer, files map[string][]byte) (m Manifest, err error) {
 	conn, err := connect(ctx, databaseURL)

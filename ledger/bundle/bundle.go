@@ -45,7 +45,7 @@ type Manifest struct {
 	LastHash        string            `json:"lastHash"`
 	CheckpointSize  int64             `json:"checkpointSize"`     // number of events that the checkpoint covers; 0 if none covers the last event
 	PriorDecisions  map[string]string `json:"priorDecisions"`     // recordHash by decisionId, for receipts whose decision is not in the bundle
-	RuleSets        map[string]string `json:"ruleSets,omitempty"` // versions of the rule sets that gate verdicts in the bundle name, by SHA-256 of the rule set; the folder rules/ contains those that the exporting program has
+	RuleSets        map[string]string `json:"ruleSets,omitempty"` // version of each rule set to which a quick gate's verdict in the bundle refers, by SHA-256 of the rule set; the folder rules/ contains those that the exporting program has
 	Filters         Filters           `json:"filters"`
 	Selection       *Selection        `json:"selection,omitempty"` // only with the schema svc-selection-v1
 	Statement       *Statement        `json:"statement,omitempty"` // sums over the events of a selection

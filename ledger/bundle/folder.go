@@ -171,8 +171,9 @@ func Open(ctx context.Context, path string, progress Progress) (*Bundle, error) 
 	return Unpack(ctx, file, progress)
 }
 
-// Unpack unpacks a tar.gz that Pack has written into a temporary folder, and opens that folder.
-// Close removes it. If unpacking fails or ctx ends, Unpack removes the folder itself.
+// Unpack unpacks the tar.gz of an export, as Pack writes it, into a temporary folder, and opens
+// that folder. Close of the bundle removes the folder. If unpacking fails or ctx ends, Unpack
+// removes it.
 func Unpack(ctx context.Context, packed io.Reader, progress Progress) (*Bundle, error) {
 	b := &Bundle{names: map[string]bool{}}
 	var err error

@@ -60,7 +60,7 @@ func anotherRecord(files fstest.MapFS, name string, path ...string) fstest.MapFS
 	return files
 }
 
-// keptIn verifies a bundle against kept answers.
+// keptIn verifies a bundle together with signed answers that a customer has kept.
 func keptIn(t *testing.T, files map[string][]byte, kept fstest.MapFS) (bundle.Result, error) {
 	t.Helper()
 	folder := t.TempDir()

@@ -289,8 +289,9 @@ func changedLine(at int, change func(*ledger.Line)) func([]ledger.Line) []ledger
 	return func(lines []ledger.Line) []ledger.Line { change(&lines[at]); return lines }
 }
 
-// The attacker has every key. A selection cannot reveal some falsifications. With these it is
-// valid here, but the audit of the database or an export of the whole history finds them.
+// The attacker has every key. A selection cannot reveal some falsifications. A selection with one
+// of these is valid here, but the audit of the database or an export of the whole history finds
+// it.
 func TestLiesInASelection(t *testing.T) { bothSay(t, liesInASelection()) }
 
 func liesInASelection() map[string]altered {

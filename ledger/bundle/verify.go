@@ -711,7 +711,7 @@ func (v *verifier) record(l ledger.Line, prior map[string]string) string {
 	if signature != "" {
 		good = v.signatures.Signed(key, seal.TypeCommitted, record, signature)
 	}
-	if signature == "" || !bytes.Contains(record, committed) { // if the record has commitments, integrity covers the record with its original values, which openings verifies
+	if signature == "" || !bytes.Contains(record, committed) { // if the record has commitments, integrity covers the record with its original values, which the method openings verifies
 		good = good && canon.Hash(record) == i.RecordHash && v.signatures.Signed(key, i.PayloadType, record, i.Signature)
 	}
 	switch orgID := said["orgId"]; {

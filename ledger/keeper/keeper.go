@@ -28,7 +28,7 @@ import (
 type Options struct {
 	Signer    *seal.Signer // key that signs only checkpoints
 	Folder    checkpoint.Folder
-	Mirrors   []checkpoint.Store   // stores that get the newest note; a failure is logged, and the next note is tried
+	Mirrors   []checkpoint.Store   // stores that get the newest note; if one fails, the failure is logged, and the store gets the next note
 	Witnesses []checkpoint.Witness // witnesses that get the newest note, with the same handling of failures
 	Every     time.Duration        // time between two checkpoints; 0 means a second
 	Step      int64                // largest number of events by which one transaction grows the tree; 0 means 20,000
@@ -71,8 +71,8 @@ type keeper struct {
 
 // Start starts a keeper for each partition. It signs a checkpoint about every second in which
 // there are new events, until the ledger is closed. If several nodes use one database, the first
-// to lock the tree signs. In a ledger without checkpoints, Start appends an event that states what
-// the first one covers. CheckOutside must run before Start.
+// to lock the tree signs. In a ledger without checkpoints, Start appends an event that states
+// which existing events the first checkpoint covers. CheckOutside must run before Start.
 //
 // A tree that is several steps behind the head grows in the background: Start does not wait for
 // it, and appends continue.

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// account is the user that runs the server. It is the user of this process, except if that is
-// root: PostgreSQL refuses root, so it is then the user postgres or nobody.
+// account is the user that runs the server: the user of this process or, if that user is root,
+// postgres or nobody, because PostgreSQL refuses root.
 type account struct {
 	name     string
 	uid, gid uint32

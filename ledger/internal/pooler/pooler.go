@@ -29,8 +29,8 @@ const patience = 5 * time.Second
 //
 // PostgreSQL sends the process id of a session when the session begins. If pg_backend_pid()
 // returns the same id, there is no pooler, and the check ends. A pooler or proxy sends an id of
-// its own. It is accepted if each client keeps one session: no two clients have the same process,
-// and the process of a client does not change.
+// its own. Refuse accepts a pooler that keeps one session for each client: no two clients have the
+// same process, and the process of a client does not change.
 //
 // The check runs before all other statements. The first statements set role and time-outs, and a
 // mixing pooler would leave these in the sessions of other clients.

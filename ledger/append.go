@@ -196,7 +196,7 @@ func (a *Append) check() error {
 	octets := 0
 	for _, d := range a.Events {
 		if octets += len(d.Payload); len(d.Payload) > MaxPayload || octets > batchOctets {
-			return fmt.Errorf("%w: the payload of %s, or all payloads together", ErrTooLarge, d.Type)
+			return fmt.Errorf("%w: the payload of %s may have at most %d bytes, and all payloads together at most %d", ErrTooLarge, d.Type, MaxPayload, batchOctets)
 		}
 		for _, text := range []string{a.Tenant, d.Stream, d.ID, d.Type, d.Actor, d.KeyID, d.Agent} {
 			if !utf8.ValidString(text) || strings.IndexByte(text, 0) >= 0 {

@@ -55,7 +55,7 @@ func (l *launcher) logFolder() (string, error) {
 		return "", err
 	}
 	if closed, ok := l.user.closedParent(folder); ok {
-		return "", fmt.Errorf("the folder for the log %s cannot be reached by user %s: %s is closed to that user", folder, l.user.name, closed)
+		return "", fmt.Errorf("the log folder %s cannot be reached by user %s: %s is closed to that user", folder, l.user.name, closed)
 	}
 	return folder, os.WriteFile(remembered, []byte(folder+"\n"), 0o600)
 }

@@ -28,12 +28,13 @@ const (
 // New requires that the stream has no event yet.
 func New() Expect { return Expect{expectAt, 0} }
 
-// Any accepts every version of the stream below limit. If the stream has reached the limit, Append
-// returns ErrLimit. So the version counts exactly, on any number of nodes.
+// Any accepts every version of the stream below limit. If the stream has limit events, Append
+// returns ErrLimit. So appends with Any never give a stream more than limit events, on any number
+// of nodes.
 func Any(limit int64) Expect { return Expect{expectAny, limit} }
 
-// History is a stream as a caller has read it. Only a History can set an exact version as a
-// condition, so a caller cannot skip versions.
+// History is a stream as a caller has read it. Only New and a History set an exact version as a
+// condition, so a caller cannot name a version that it has not read.
 type History struct {
 	Tenant, Stream string
 	Events         []Event
@@ -51,8 +52,8 @@ func (h History) At() Expect { return Expect{expectAt, h.Version()} }
 // stream that the append reads but does not write.
 func (h History) Precondition() Precondition { return Precondition{h.Tenant, h.Stream, h.Version()} }
 
-// Precondition requires that a stream is still at this version when the append is committed. The
-// stream must be in the partition of the append, because one commit covers only one partition.
+// Precondition requires that a stream is still at Version when the append is committed. The stream
+// must be in the partition of the append, because one commit covers only one partition.
 type Precondition struct {
 	Tenant, Stream string
 	Version        int64
@@ -62,15 +63,16 @@ type Precondition struct {
 type Pending struct {
 	Stream        string
 	Expect        Expect
-	ID            string // evt_…; the command chooses it, because encrypted members are bound to it
+	ID            string // evt_…; the command chooses it, because the encryption of personal members includes the event's id
 	Type          string
 	SchemaVersion int
 	Actor         string
 	KeyID         string
 	Payload       []byte // canonical JSON
 
-	// Agent is the id of the data key of the agent that a numbered event concerns, or empty.
-	// Append sets it if type and payload determine it (events.AgentOf).
+	// Agent is the id of the data key of the agent that the event concerns, or empty. Only an
+	// event that is numbered in a series has an agent. Append sets the field if type and payload
+	// determine it (events.AgentOf).
 	Agent string
 	// NewAgent means that this command has just created the agent's data key. Then the agent has
 	// no number in any series yet, and the sequencer does not search for one.
@@ -106,13 +108,13 @@ type readyPayload struct {
 	series  string    // empty if the event is not numbered
 	inKind  seriesKey // key of the tenant's series
 	inAgent seriesKey // key of the agent's series, if the event concerns an agent
-	born    seriesKey // newAgentKey of that agent
+	born    seriesKey // cache key that newAgentKey returns for that agent
 
 	entries []events.Entry // entries that the directory needs for this event
 }
 
-// makeReady computes a.ready. It fails if the series of an event is not known, or if an event
-// names another agent than its payload.
+// makeReady computes a.ready. It fails if it cannot determine the series of an event, or if an
+// event names another agent than its payload.
 func (a *Append) makeReady() error {
 	a.ready = make([]readyPayload, len(a.Events))
 	for i := range a.Events {
@@ -123,7 +125,7 @@ func (a *Append) makeReady() error {
 		}
 		if agent, ofDecision := events.AgentOf(d.Type, d.Payload); !ofDecision {
 			if d.Agent != "" && d.Agent != agent {
-				return fmt.Errorf("append %s: the agent differs from that of the payload", d.Type)
+				return fmt.Errorf("append %s: the agent must be the one that the payload names", d.Type)
 			}
 			d.Agent = agent
 		}
@@ -147,8 +149,8 @@ type Result struct {
 }
 
 // Append commits the events and returns them as they are stored. If ctx ends while the request
-// waits in the queue, the request is dropped. Once a batch has taken the request, it is committed
-// even if ctx ends.
+// waits in the queue, the request is dropped. Once a batch has taken the request, the end of ctx
+// does not stop it; Append then returns ErrUnknown.
 func (l *Ledger) Append(ctx context.Context, a Append) (Result, error) {
 	home := l.Home(a.Tenant)
 	if err := a.check(); err != nil {
@@ -183,26 +185,26 @@ func (l *Ledger) Append(ctx context.Context, a Append) (Result, error) {
 		return Result{}, fmt.Errorf("read the stored events of a replayed append: %w", err)
 	}
 	// If an attempt of this append was committed without an answer, the retry finds its own events
-	// under the key. That is no replay.
+	// under the key. Then the append is not a replay.
 	return Result{Events: found, Replayed: found[0].ID != a.Events[0].ID}, nil
 }
 
 func (a *Append) check() error {
 	if n := len(a.Events); n == 0 || n > MaxEvents {
-		return fmt.Errorf("%w: %d events", ErrTooLarge, n)
+		return fmt.Errorf("%w: %d events, but 1 to %d are allowed", ErrTooLarge, n, MaxEvents)
 	}
 	octets := 0
 	for _, d := range a.Events {
 		if octets += len(d.Payload); len(d.Payload) > MaxPayload || octets > batchOctets {
-			return fmt.Errorf("%w: payload of %s", ErrTooLarge, d.Type)
+			return fmt.Errorf("%w: the payload of %s may have at most %d bytes, and all payloads together at most %d", ErrTooLarge, d.Type, MaxPayload, batchOctets)
 		}
 		for _, text := range []string{a.Tenant, d.Stream, d.ID, d.Type, d.Actor, d.KeyID, d.Agent} {
 			if !utf8.ValidString(text) || strings.IndexByte(text, 0) >= 0 {
-				return fmt.Errorf("append %s: a column is not UTF-8 without NUL", d.Type)
+				return fmt.Errorf("append %s: tenant, stream, id, type, actor, key id and agent must be UTF-8 without NUL", d.Type)
 			}
 		}
 		if len(d.Payload) < 2 || d.ID == "" || d.Stream == "" || d.Type == "" || a.Tenant == "" {
-			return fmt.Errorf("append %s: the event is incomplete", d.Type)
+			return fmt.Errorf("append %s: tenant, stream, id, type and payload are required", d.Type)
 		}
 	}
 	return nil

@@ -89,7 +89,8 @@ func TestAPanicStopsAppends(t *testing.T) {
 	fixture.Clean(t, l, 1)
 }
 
-// Stream A -> B: a caller that has read the stream before B cannot append after B.
+// An append or a precondition with an outdated version of its stream is refused, and one with the
+// current version is accepted.
 func TestExpectationsAndGuards(t *testing.T) {
 	t.Parallel()
 	l := fixture.Open(t, ledgertest.New(t))
@@ -123,7 +124,7 @@ func TestExpectationsAndGuards(t *testing.T) {
 	fixture.Clean(t, l, 2)
 }
 
-// Last knows the version of a stream as well as Read does.
+// Last returns the same version of a stream as Read.
 func TestLastStandsForTheWholeStream(t *testing.T) {
 	t.Parallel()
 	l := fixture.Open(t, ledgertest.New(t))
@@ -175,7 +176,7 @@ func TestWhatCannotBeAppended(t *testing.T) {
 	fixture.Clean(t, l, 0)
 }
 
-// Any(limit) counts exactly, with many concurrent callers on several nodes.
+// With Any(limit), exactly limit appends succeed, with many concurrent callers on two nodes.
 func TestAnyCountsExactly(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)

@@ -44,7 +44,7 @@ type SelfCheck struct {
 func (c SelfCheck) Failed() bool { return c.First != "" }
 
 // Verified records the result of a verification of this ledger. A complete verification without
-// faults also clears what earlier reads have found.
+// faults also clears the fault that an earlier read has found.
 func (l *Ledger) Verified(check SelfCheck) {
 	if check.Read && check.Faults == 0 {
 		l.found.Store(nil)

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// failure is the error of this node's last batch, which was not committed.
+// failure is the error of a sequencer's last batch, which was not committed.
 type failure struct {
 	err error
 	at  time.Time

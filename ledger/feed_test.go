@@ -68,8 +68,7 @@ func TestSubscriberRedeliversAndSkipsNothing(t *testing.T) {
 	}
 }
 
-// The other node learns of an append before its next poll. If its listener is dead, it learns of
-// the append by polling.
+// A reader on another node gets each append.
 func TestAnotherNodeIsWoken(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
@@ -148,8 +147,8 @@ func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.Tra
 
 func (*statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// A reader at the end of its own node's events does not query the database, neither for these
-// events nor for later ones, until there was no news for a while.
+// A reader that has read its own node's events to the end gets later ones without querying the
+// database. It queries only at the start and when there was no news for a second.
 func TestAReaderOfItsOwnNodeAsksNothing(t *testing.T) {
 	t.Parallel()
 	asked := &statements{}

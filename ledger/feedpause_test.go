@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// A reader that has failed for a long time, because of a lock on its read model or an unreachable
-// database, soon continues after the cause is gone. A query waits for it at most 2 s.
+// A reader that has failed for a long time, for example because its read model was locked or the
+// database was unreachable, continues soon after the cause is gone: a query waits at most 2 s for
+// a read model.
 func TestAReaderGoesOnSoonAfterALongRefusal(t *testing.T) {
 	for _, refusedFor := range []time.Duration{time.Millisecond, time.Second, 12 * time.Second, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {

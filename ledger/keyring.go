@@ -257,7 +257,8 @@ func (l *Ledger) Activate(ctx context.Context, signer *seal.Signer, eventID stri
 	})
 }
 
-// eventID makes the id of an event unique if each partition stores a copy of the event.
+// eventID returns the id of this partition's copy of an event of which every partition stores a
+// copy.
 func (p *Partition) eventID(id string) string {
 	if p.p == 0 {
 		return id
@@ -265,7 +266,8 @@ func (p *Partition) eventID(id string) string {
 	return id + "/" + strconv.Itoa(int(p.p))
 }
 
-// ActivateFirst activates the first key of a purpose. The events in also are in the same append.
+// ActivateFirst activates the first key of a purpose. It appends the activation together with the
+// events in the parameter "also".
 func (p *Partition) ActivateFirst(ctx context.Context, purpose string, signer *seal.Signer, eventID string, also []Pending) error {
 	ring, history, err := p.Keyring(ctx)
 	if err != nil {
@@ -300,8 +302,8 @@ func (k Keyring) MayActivate(purpose string, signer *seal.Signer) (active bool, 
 	return false, nil
 }
 
-// activation returns the event signing_key.activated. The key by signs its record, and the new key
-// confirms it.
+// activation returns the event signing_key.activated. Its record is signed with the key of the
+// first signer, and confirmed with the new key.
 func activation(by, signer *seal.Signer, record events.SigningKey) (Pending, error) {
 	record.KeyID, record.PublicKey = signer.KeyID(), base64.StdEncoding.EncodeToString(signer.Public())
 	envelope, err := by.Sign(seal.TypeSigningKey, record)
@@ -328,9 +330,9 @@ type Rotation struct {
 }
 
 // Rotate activates the key r.To, signed by r.From and by itself, and retires r.From. Each
-// partition does both in one append, so at every position exactly one of the keys is valid. Nodes
-// that have both keys use the new one at once. If a rotation stopped between two partitions, a
-// repeated call completes it.
+// partition does both in one append, so exactly one of the keys is valid for every later append.
+// Nodes that have both keys use the new one at once. If a rotation stopped between two partitions,
+// a repeated call completes it.
 func (l *Ledger) Rotate(ctx context.Context, r Rotation) error {
 	if len(r.CompromisedFrom) > 0 {
 		if err := l.mayBeCompromised(ctx, r.CompromisedFrom); err != nil {
@@ -354,8 +356,8 @@ func (l *Ledger) Rotate(ctx context.Context, r Rotation) error {
 	return nil
 }
 
-// mayBeCompromised checks that from has one position for each partition, and that each position is
-// at most one after the last event.
+// mayBeCompromised checks the list from: it must have one position for each partition, and each
+// position must be at most one after the last event.
 func (l *Ledger) mayBeCompromised(ctx context.Context, from []int64) error {
 	if len(from) != len(l.partitions) {
 		return fmt.Errorf("compromised from: must have one position for each of the %d partitions", len(l.partitions))

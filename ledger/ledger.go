@@ -1,22 +1,21 @@
-// Package ledger is the append-only, hash-chained table of events in PostgreSQL on which all
-// other packages depend. Every decision, signed record, payment and receipt of countersign is an
-// event here. The package appends and reads events. The packages in its folder do the rest:
-// vault seals personal members, keeper signs checkpoints, archive moves old payloads out of the
-// database, audit verifies everything.
+// Package ledger is the append-only, hash-chained table of events in PostgreSQL on which all other
+// packages depend. Every decision, signed record, payment and receipt of countersign is an event
+// here. The package appends and reads events. The packages in its folder do the rest: for example,
+// vault encrypts personal data, keeper signs checkpoints, archive moves old payloads out of the
+// database, and audit verifies everything.
 //
 // # Promises
 //
-// An acknowledged append is durable and is never lost, changed, reordered or doubled.
-// Positions are dense (1, 2, 3 …) and become visible in order, so that a reader who asks for
-// the events after n never skips one. An idempotency key has at most one content and one
-// result, for ever. An append that is not proven to be committed is ErrUnknown and never a
-// success; a retry with the same key finds out.
+// An acknowledged append is durable and is never lost, changed, reordered or doubled. Positions
+// are dense (1, 2, 3 …) and become visible in order, so that a reader who asks for the events
+// after n never skips one. An idempotency key has at most one content and one result, for ever. If
+// it is not known whether an append was committed, the result is ErrUnknown and never a success; a
+// retry with the same key finds out.
 //
 // # Hashes, byte for byte
 //
-// S(x) is the length of x in bytes as 4 bytes big-endian, then x. U(n) is n as
-// 8 bytes big-endian. ‖ joins. Text is UTF-8 without NUL. An absent idem_key or
-// content_hash is S("").
+// S(x) is the length of x in bytes as 4 bytes big-endian, then x. U(n) is n as 8 bytes big-endian.
+// ‖ joins. Text is UTF-8 without NUL. An absent idem_key or content_hash is S("").
 //
 //	genesis(tenant) = SHA-256( "svc-ledger-genesis-v1\0" ‖ S(origin) ‖ S(tenant) )           prev of the event with tseq 1
 //	payload_hash    = SHA-256( payload )
@@ -27,23 +26,22 @@
 //	content_hash    = SHA-256( canonical request without its idempotencyKey )
 //	leaf            = SHA-256( 0x00 ‖ hash )        node = SHA-256( 0x01 ‖ left ‖ right )     RFC 6962; leaf index = pos - 1
 //
-// The preimage of an event that is numbered in a series goes on after S(payload_hash), and that
-// of an event that is also numbered for an agent goes on after that:
+// If an event is numbered in a series, the first line below follows S(payload_hash). If it is also
+// numbered for an agent, the second line follows the first:
 //
 //	‖ S(series) ‖ U(series_n) ‖ S(series_prev)
 //	‖ S(agent) ‖ U(agent_n) ‖ S(agent_prev)
 //
-// series_prev and agent_prev are S("") at number 1. The fields before are delimited and fixed
-// in number, so the three forms cannot be mistaken for each other.
+// series_prev and agent_prev are S("") at number 1. Each field before these lines has a fixed or
+// stated length, and their number is fixed, so the three forms cannot be mistaken for each other.
 //
 // prev is the hash of the tenant's previous event. pos and p are not in the preimage: the leaf
 // index in the tree binds pos, and the origin, which ends in "/" and the partition, binds p
 // through the genesis hash. Order, widths and domain strings never change; a change would be
 // svc-ledger-event-v2, chosen by position.
 //
-// Worked example: origin ledger.example.com/countersign/0, tenant
-// org_01JD3Z8W5T0000000000000000, actor cus_01JD3Z8W5T0000000000000002,
-// schema_version 1, more 0, key_id empty.
+// Worked example: origin ledger.example.com/countersign/0, tenant org_01JD3Z8W5T0000000000000000,
+// actor cus_01JD3Z8W5T0000000000000002, schema_version 1, more 0, key_id empty.
 //
 //	                 event 1 (pos 1, tseq 1)                 event 2 (pos 2, tseq 2)
 //	stream, version  organization, 1                         policy, 1
@@ -58,8 +56,8 @@
 //	                 9e59dc74f0e25337243d44b2ee8f991d        97179547310af6833e8ebefa46ba6558
 //
 // Two decisions follow in the same tenant, by the same actor. Both have the payload
-// {"decision":"deny"}, version 1, no idem_key and no content_hash, the series decision/deny
-// and the agent sub_01JD3Z8W5T0000000000000006.
+// {"decision":"deny"}, version 1, no idem_key and no content_hash, the series decision/deny and
+// the agent sub_01JD3Z8W5T0000000000000006.
 //
 //	                 event 3, number 1 in both series        event 4, number 2 in both series
 //	stream           decision/asd_01JD3Z8W5T0000000000000004 decision/asd_01JD3Z8W5T0000000000000007
@@ -73,21 +71,21 @@
 // # Series
 //
 // Decisions, approvals, receipts, requests for exports and erasures are numbered, so that a
-// selection of them shows by itself that nothing is missing. A series is a kind of event with
-// its outcome, for example decision/deny, in a tenant; package ledger/events lists all series.
-// An event that is about an agent has a second number, in the series of the same name of that
-// agent. The agent is the id of its data key (package ledger/vault). Numbers are dense from 1,
-// and each event names the hash of the event with the number before, so a series is a chain
-// of its own.
+// selection of them shows by itself that nothing is missing. A series is a kind of event with its
+// outcome, for example decision/deny, in a tenant; package ledger/events lists all series. An
+// event that is about an agent has a second number, in the series of the same name of that agent.
+// The agent is the id of its data key (package ledger/vault). Numbers are dense from 1, and each
+// event names the hash of the event with the number before, so a series is a chain of its own.
 //
 // # Tenants, partitions and streams
 //
-// A tenant is an organization, or "service" for everything that belongs to none. Each tenant
-// has its own linear chain. A stream is the unit of consistency. Its name is <noun>/<id>, or
-// one word if a tenant has only one of its kind.
+// A tenant is an organization, or a service tenant for events that belong to none: "service" in
+// partition 0 and "service/<p>" in partition p. Each tenant has its own linear chain. A stream is
+// the unit of consistency. Its name is <noun>/<id>, or one word if a tenant has only one of its
+// kind.
 //
-// A ledger has one or more partitions; the number is fixed when it is made. Each partition has
-// its own positions, tree and checkpoints. Home finds the partition of a tenant.
+// A ledger has one or more partitions; the number is fixed when the ledger is created. Each
+// partition has its own positions, tree and checkpoints. Home finds the partition of a tenant.
 package ledger
 
 import (
@@ -144,7 +142,8 @@ type Event struct {
 	AgentPrev  []byte // hash of the event with the previous number; nil at number 1
 }
 
-// Occurred returns when the event was appended, by the clock of the node that appended it.
+// Occurred returns the time of the event by the clock of the node that appended it. It is never
+// before the tenant's previous event, nor before Append.Issued and Append.NotBefore.
 func (e Event) Occurred() time.Time { return time.UnixMicro(e.OccurredUS).UTC() }
 
 // Number returns the event's number in the series of its agent, or in the series of its tenant if
@@ -175,18 +174,18 @@ func (e Event) Signed() (s events.Signed, signed bool, err error) {
 
 // Errors that callers branch on. After every error except ErrUnknown, nothing was appended.
 var (
-	ErrMoved       = errors.New("ledger: a stream or a precondition has moved")
+	ErrMoved       = errors.New("ledger: a stream that the append depends on has changed")
 	ErrElsewhere   = errors.New("ledger: a precondition is in another partition than the append")
 	ErrKeyReused   = errors.New("ledger: the idempotency key was used with other content")
-	ErrLimit       = errors.New("ledger: the stream is at its limit")
+	ErrLimit       = errors.New("ledger: the stream has reached its limit")
 	ErrTooLarge    = errors.New("ledger: the append is too large")
 	ErrBusy        = errors.New("ledger: too many appends are waiting")
 	ErrRefused     = errors.New("ledger: the database does not accept appends now")
 	ErrUnknown     = errors.New("ledger: it is not known whether the append was committed")
 	ErrStopped     = errors.New("ledger: appends are stopped on this node")
 	ErrUnavailable = errors.New("ledger: the database cannot be read now")
-	ErrTampered    = errors.New("ledger: a stored event does not match its hash")
-	ErrRollback    = errors.New("ledger: the database is older than its checkpoints") // of keeper.Rollback
+	ErrTampered    = errors.New("ledger: stored data was altered")
+	ErrRollback    = errors.New("ledger: the database is older than its checkpoints") // every keeper.Rollback is this error
 )
 
 // Options are the settings of a ledger. The zero value suits production.
@@ -216,7 +215,7 @@ type Ledger struct {
 	clock      func() time.Time
 	log        *slog.Logger
 	partitions []*Partition   // indexed by number
-	wake       wait.Broadcast // signalled after every commit of this node and every NOTIFY
+	wake       wait.Broadcast // signalled after every commit of this node, and when another node may have appended
 	own        wait.Broadcast // signalled after every commit of this node
 	stop       context.CancelFunc
 	done       sync.WaitGroup // waits for the listener, the notifier and the functions that Go has started
@@ -227,8 +226,8 @@ type Ledger struct {
 
 	background context.Context // ends with Close
 	checked    atomic.Pointer[SelfCheck]
-	found      atomic.Pointer[string] // finding of a read since the last verification without faults
-	suspicion  chan struct{}          // requests a verification
+	found      atomic.Pointer[string] // first fault that a read has found since the last verification without faults
+	suspicion  chan struct{}          // a value requests a verification
 }
 
 // Open connects to a migrated database with the rights of the application role, and starts the
@@ -281,7 +280,7 @@ func openPool(ctx context.Context, databaseURL string, tracer pgx.QueryTracer) (
 	if err != nil {
 		return nil, err
 	}
-	var direct atomic.Bool // the first connection has shown that there is no pooler
+	var direct atomic.Bool // true once a connection has shown that there is no pooler
 	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		if !direct.Load() {
 			if err := pooler.Refuse(ctx, conn.PgConn(), &cfg.ConnConfig.Config); err != nil {
@@ -306,10 +305,10 @@ func openPool(ctx context.Context, databaseURL string, tracer pgx.QueryTracer) (
 }
 
 // asApplication switches the connection to the role that can insert events but not change them,
-// and sets time-outs for stuck statements. It also disables two choices of the planner. Every
-// statement of the ledger is a few index look-ups; but the planner's statistics lag behind a table
-// that grows by thousands of rows a second, so it would scan the whole table. And it would compile
-// (JIT) such statements, which takes a tenth of a second.
+// and sets time-outs for stuck statements. It also stops the planner from choosing scans of the
+// whole table and JIT compilation. Every statement of the ledger is a few index look-ups. But the
+// planner's statistics lag behind a table that grows by thousands of rows a second, so it would
+// scan the table, or compile the statement, which takes a tenth of a second.
 func asApplication(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, `
 		set role countersign_app;
@@ -371,7 +370,8 @@ func (l *Ledger) InTurn(ctx context.Context, ask func() error) error {
 func (l *Ledger) Refuse(reason error) error { return l.partitions[0].seq.halt(reason) }
 
 // Stopped returns the reason why this node has stopped appends, or nil. Reads continue. A reason
-// found in one partition stops all, because it means that the database is not the expected one.
+// found in one partition stops the appends of all partitions, because it means that the database
+// is not the expected one.
 func (l *Ledger) Stopped() error {
 	if err := l.broken.Load(); err != nil {
 		return *err

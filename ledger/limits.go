@@ -17,7 +17,7 @@ const (
 	cachedHeads   = 65_536          // entries that the sequencer keeps in each cache: streams written with Any, tenants, and series
 	cachedEntries = 1024            // directory entries that the sequencer remembers as written
 	mostMissed    = 4096            // events of other nodes that the sequencer reads to update its cached heads
-	backOff       = 4               // batches that use the lock path after another node has won the head row. Measured with two nodes, of which one wrote every 20 ms: with 32, 4 % of the other node's batches took the fast path; with 4, it was 50 to 80 %
+	backOff       = 4               // batches that use the lock path after another node has won the head row. Measured with two nodes, of which one wrote every 20 ms: with the value 32, 4 % of the other node's batches took the fast path; with 4, it was 50 to 80 %
 	lingerAbove   = 4               // if the last batch had more requests than this, the next batch waits briefly for more
 	linger        = 50 * time.Microsecond
 	poolSize      = 20               // connections for reads and projections; each sequencer has its own connection
@@ -28,7 +28,7 @@ const (
 	pollInterval  = time.Second
 	gather        = 5 * time.Millisecond // time that a woken reader waits for more events, unless a caller of Await is waiting
 	busyFeed      = 16                   // a batch with at least this many events makes more events likely
-	gatherBusy    = 8 * time.Millisecond // time that a reader waits after such a batch, because a batch costs as much as many events. With 20 ms there were 3 % more decisions, visible 10 ms later
+	gatherBusy    = 8 * time.Millisecond // time that a reader waits after such a batch, so that the next batch is larger: each batch costs as much as many events. With 20 ms there were 3 % more decisions, visible 10 ms later
 	tailBlock     = feedBatch            // events per block of the tail
 	tailBlocks    = 5                    // blocks in the tail, including the last one, which is not full
 
@@ -36,5 +36,5 @@ const (
 	// (projections.readYourWrites), so the longest pause is much shorter.
 	feedFirstPause = 50 * time.Millisecond
 	feedLastPause  = 500 * time.Millisecond
-	feedTell       = 5 * time.Second // least time between two log lines about the same failure
+	feedTell       = 5 * time.Second // least time between two log lines of a reader about failures
 )

@@ -2,9 +2,9 @@ package ledger
 
 import "encoding/hex"
 
-// Line is an event as a line of a file. It has every column. Hashes are in hex. The payload is one
-// string, which keeps its exact bytes in any language, or null if it is withheld. Numbers in
-// series are omitted if the event has none.
+// Line is an event as a line of JSON in a file. It has every column. Hashes are in hex. The
+// payload is one string, which keeps its exact bytes in any language, or null if the file does not
+// show it. The numbers in series are omitted if the event has none.
 type Line struct {
 	P             int16   `json:"p"`
 	Position      int64   `json:"pos"`

@@ -81,8 +81,8 @@ func at(config *pgx.ConnConfig, host string, port uint16) *pgx.ConnConfig {
 	return moved
 }
 
-// lookAgain closes a connection to a cluster that is older than nearestAgain, so that the next
-// batch connects again.
+// lookAgain closes the connection if it is to a cluster and older than nearestAgain, so that the
+// next batch connects again.
 func (s *sequencer) lookAgain() {
 	if s.cluster && s.clock().Sub(s.dialled) >= nearestAgain {
 		s.disconnect()
@@ -101,7 +101,7 @@ func (s *sequencer) readBack(ctx context.Context, head int64) error {
 	}
 	var seen int64
 	if err := s.conn.QueryRow(ctx, s.sql.position).Scan(&seen); err != nil {
-		return fmt.Errorf("%w: %v", errUnseen, err) // certainlyNot must not find this error: the commit was confirmed
+		return fmt.Errorf("%w: %v", errUnseen, err) // %v hides the cause from certainlyNot, because the commit was confirmed
 	}
 	if seen < head {
 		return errUnseen

@@ -24,7 +24,7 @@ import (
 // the address of the gate as that of the worker.
 type gate struct {
 	worker  string      // address of the worker
-	closed  atomic.Bool // accept connections of the coordinator only
+	closed  atomic.Bool // accept only connections of the coordinator
 	keeping atomic.Bool // drop the second phase of commits
 	phases  atomic.Int64
 
@@ -196,8 +196,8 @@ func TestFaultSecondPhaseLost(t *testing.T) {
 	}
 }
 
-// A sequencer writes to the worker in one phase. If the worker refuses it, the sequencer writes
-// through the coordinator, and to the worker again after the next attempt.
+// A sequencer writes to the worker in one phase. If the worker refuses the connection, the
+// sequencer writes through the coordinator. After nearestAgain it writes to the worker again.
 func TestTheSequencerTalksToTheWorker(t *testing.T) {
 	t.Parallel()
 	ledgertest.Cluster(t)

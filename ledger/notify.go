@@ -31,7 +31,7 @@ func (p *Partition) committed(events []Event) {
 	p.changed()
 }
 
-// elsewhere wakes the waiting readers, because another node may have appended events.
+// elsewhere wakes the waiting readers because another node may have appended events.
 func (p *Partition) elsewhere() {
 	p.foreign.Add(1)
 	p.changed()
@@ -42,8 +42,8 @@ func (p *Partition) changed() {
 	p.ledger.wake.Signal()
 }
 
-// told handles a notification: a list of "partition:position", separated by commas. If it cannot
-// be parsed, told treats every partition as changed.
+// told handles a notification: a list of "partition:position", separated by commas. If the list
+// cannot be parsed, told treats every partition as changed.
 func (l *Ledger) told(payload string) {
 	for _, part := range strings.Split(payload, ",") {
 		number, text, _ := strings.Cut(part, ":")
@@ -68,8 +68,8 @@ func (l *Ledger) changedEverywhere() {
 	}
 }
 
-// news returns the text of a notification: the partitions to which this node has appended since
-// the last notification. told is updated.
+// news returns the text of a notification: the last position of each partition to which this node
+// has appended since the last notification. It stores these positions in the list told.
 func (l *Ledger) news(told []int64) string {
 	var parts []string
 	for i, p := range l.partitions {
@@ -116,7 +116,7 @@ func (l *Ledger) hear(ctx context.Context, conn *pgx.Conn) error {
 
 // notify announces this node's commits to the other nodes. It does so outside of appends, because
 // PostgreSQL serializes commits with a NOTIFY. A notification is only a hint, so its commit is not
-// synchronous. If it fails, the next one announces all positions again.
+// synchronous. After a failure, the next notification contains all positions again.
 func (l *Ledger) notify(ctx context.Context) {
 	told := make([]int64, len(l.partitions))
 	for {

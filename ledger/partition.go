@@ -62,7 +62,7 @@ type Partition struct {
 	p       int16
 	origin  string
 	seq     *sequencer
-	wake    wait.Broadcast             // signalled after every commit of this node to this partition, and on every NOTIFY
+	wake    wait.Broadcast             // signalled after every commit of this node to this partition, and when another node may have appended to it
 	reads   singleflight.Group         // joins equal queries of readers
 	asked   wait.Broadcast             // signalled when a caller of Await begins to wait
 	awaited atomic.Int32               // number of callers of Await that wait
@@ -124,7 +124,7 @@ func readPartitions(ctx context.Context, db *pgxpool.Pool, wanted int) ([]string
 	if _, err = pgx.ForEachRow(rows, []any{&p, &origin}, func() error {
 		origins = append(origins, origin)
 		if base, ok := strings.CutSuffix(origin, "/"+strconv.Itoa(len(origins)-1)); !ok || int(p) != len(origins)-1 || !strings.HasPrefix(origins[0], base+"/") {
-			return fmt.Errorf("%w: the head row of partition %d does not follow the others; run countersign verify for details", ErrTampered, p)
+			return fmt.Errorf("%w: the number or origin of the head row of partition %d does not match the other head rows; run countersign verify for details", ErrTampered, p)
 		}
 		return nil
 	}); err != nil {

@@ -67,8 +67,8 @@ func of(tenant, stream string, expect ledger.Expect, id string) ledger.Append {
 	return ledger.Append{Tenant: tenant, Events: []ledger.Pending{fixture.Pending(stream, expect, id)}}
 }
 
-// Every partition has its own positions, chain of heads, tree and checkpoints, and a tenant is in
-// exactly one partition.
+// Every partition has its own positions and its own head, and all events of a tenant are in one
+// partition.
 func TestPartitionsAreIndependent(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 3, 16} {
@@ -116,8 +116,9 @@ func TestPartitionsAreIndependent(t *testing.T) {
 	}
 }
 
-// An append refuses a precondition in another partition. On the fast path it would be accepted
-// although it is stale, because the fast path compares only the head of one partition.
+// An append with a precondition in another partition is refused. On the fast path such an append
+// would be accepted even if the precondition no longer holds, because the fast path compares only
+// the head of one partition.
 func TestAGuardOutsideOfThePartitionIsRefused(t *testing.T) {
 	t.Parallel()
 	l := fixture.Open(t, ledgertest.NewPartitioned(t, 3))

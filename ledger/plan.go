@@ -12,8 +12,8 @@ import (
 	"github.com/countersign/countersign/ledger/internal/preimage"
 )
 
-// heads is the state of the table that planning needs. The sequencer owns its cached heads. Heads
-// that were read under the lock are valid for one batch.
+// heads contains the last positions, versions and numbers that makePlan needs. The sequencer owns
+// its cached heads. Heads that were read under the lock are valid for one batch.
 type heads struct {
 	position int64
 	hash     Hash // hash of the event at position
@@ -180,7 +180,7 @@ func (p *planner) stale(s streamName, read int64) bool {
 
 // preconditionMoved reports whether a precondition fails according to the known versions. If the
 // version is unknown or only cached, it adds the precondition to the plan, so that the statement
-// checks it.
+// of the fast path checks it.
 func (p *planner) preconditionMoved(g Precondition) bool {
 	if v, known := p.version(streamName{g.Tenant, g.Stream}); known {
 		if v != g.Version {

@@ -85,7 +85,7 @@ type fate int
 const (
 	goesWell  fate = iota
 	cutBefore      // the connection broke before the commit
-	cutAfter       // the connection broke after the commit; the node cannot tell which
+	cutAfter       // the connection broke after the commit; the node cannot distinguish this from cutBefore
 )
 
 func (n *node) append(tb *table, now int64, becomes fate, appends []*Append) (plan, bool) {

@@ -18,8 +18,8 @@ import (
 )
 
 // lender imitates PgBouncer between clients and PostgreSQL. It answers each client itself with a
-// made-up process number, and lends it a session for one transaction, or (session) until the
-// client disconnects.
+// made-up process number, and lends it a session for one transaction or, if session is set, until
+// the client disconnects.
 type lender struct {
 	server  *pgconn.Config
 	session bool // each client keeps its session

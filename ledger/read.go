@@ -70,7 +70,7 @@ func (l *Ledger) Row(ctx context.Context, sql string, args []any, into ...any) e
 }
 
 // query reads events with their payloads. It recomputes the hashes of each event and returns
-// ErrTampered if they differ. In the condition $1 is the partition.
+// ErrTampered if they differ. $1 in the condition is the partition.
 func (p *Partition) query(ctx context.Context, where string, args ...any) ([]Event, error) {
 	events, err := p.rows(ctx, where, args...)
 	if err == nil {
@@ -219,7 +219,7 @@ func (p *Partition) group(ctx context.Context, position int64) ([]Event, error) 
 	return events, nil
 }
 
-// Tenant returns up to limit events of a tenant in order, starting at sequence from.
+// Tenant returns up to limit events of a tenant in order. The first has the sequence number from.
 func (l *Ledger) Tenant(ctx context.Context, tenant string, from int64, limit int) ([]Event, error) {
 	return l.Home(tenant).query(ctx, `tenant = $2 and tseq >= $3 order by tseq limit $4`, tenant, from, limit)
 }
@@ -238,8 +238,8 @@ func (l *Ledger) BySequence(ctx context.Context, tenant string, sequences []int6
 	return found, err
 }
 
-// Series returns up to limit events of a tenant's series in the order of their numbers, starting
-// at number from. If agent is not empty, it is the agent's series.
+// Series returns up to limit events of a tenant's series in the order of their numbers. The first
+// has the number from. If agent is not empty, it is the agent's series.
 func (l *Ledger) Series(ctx context.Context, tenant, agent, series string, from int64, limit int) ([]Event, error) {
 	if agent == "" {
 		return l.Home(tenant).query(ctx, `tenant = $2 and series = $3 and series_n >= $4 order by series_n limit $5`, tenant, series, from, limit)

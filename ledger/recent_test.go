@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The newest keys are kept for each tenant and older ones dropped. Adding a key again does not
-// make it be dropped earlier.
+// The newest keys of each tenant stay in the cache, and older ones are dropped. A key that is
+// added again is not dropped earlier.
 func TestRecentKeys(t *testing.T) {
 	t.Parallel()
 	r := newRecent()

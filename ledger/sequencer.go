@@ -16,15 +16,16 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 )
 
-// sequencer commits this node's appends to one partition in batches. Nothing else writes events.
+// sequencer commits this node's appends to one partition in batches. No other code appends events.
 //
 // A caller that finds the sequencer idle commits in its own goroutine, because handing the request
 // to another goroutine and back costs as much as a small commit. Requests that arrive meanwhile
 // wait in the queue, and the sequencer's goroutine commits them. The mutex turn lets one goroutine
 // at a time use the connection, the cached heads and the recent keys.
 //
-// Each node has its own sequencer. Between nodes the head row decides: by compare-and-swap (fast
-// path) or by a lock (lock path).
+// Each node has its own sequencer. If several nodes append at the same time, the head row of the
+// partition decides which of them is first: by compare-and-swap (fast path) or by a lock on the
+// row (lock path).
 type sequencer struct {
 	partition *Partition
 	config    *pgx.ConnConfig
@@ -47,7 +48,7 @@ type sequencer struct {
 	dialled  time.Time // time when conn was opened
 	heads    *heads    // nil if unknown
 	recent   *recent
-	entered  map[events.Entry]bool // directory entries that this node has written
+	entered  map[events.Entry]bool // directory entries that this sequencer has written
 	skipFast int                   // number of batches that must still use the lock path
 	seen     int64                 // highest position seen in this epoch
 	epoch    int64
@@ -60,10 +61,10 @@ type sequencer struct {
 type request struct {
 	*Append
 	at     time.Time    // time of arrival
-	waits  bool         // the request is or was in the queue
+	waits  bool         // the request was put into the queue
 	taken  time.Time    // time when a batch took the request; set by the sequencer, read after the answer
 	state  atomic.Int32 // queued, then taken or cancelled
-	answer chan outcome // buffered: the sequencer never waits for a caller
+	answer chan outcome // buffered, so that the sequencer never waits for a caller
 }
 
 const (
@@ -83,7 +84,7 @@ func newSequencer(p *Partition, config *pgx.ConnConfig) *sequencer {
 	return s
 }
 
-// submit queues an append and waits for its outcome.
+// submit commits an append, or queues it if the sequencer is busy, and waits for its outcome.
 func (s *sequencer) submit(ctx context.Context, a *Append) (outcome, error) {
 	r := &request{Append: a, at: time.Now(), answer: make(chan outcome, 1)}
 	trace := beginTrace(ctx, a)
@@ -132,7 +133,7 @@ func (s *sequencer) enqueue(r *request) (idle bool, err error) {
 	}
 }
 
-// halt stops appends on this node until it is restarted, after a failure that a retry cannot
+// halt stops appends on this node until the node is restarted, after a failure that a retry cannot
 // repair.
 func (s *sequencer) halt(why error) error {
 	err := fmt.Errorf("%w: %w", ErrStopped, why)
@@ -179,8 +180,8 @@ func (s *sequencer) run() {
 	s.disconnect()
 }
 
-// take collects a batch: first, the waiting requests and, if the last batch was large, requests
-// that arrive within a moment. A single caller never waits for others.
+// take collects a batch: the given request, the waiting ones and, if the last batch was large,
+// those that arrive within a moment. A single caller never waits for others.
 func (s *sequencer) take(first *request) []*request {
 	var batch []*request
 	events, octets := 0, 0
@@ -271,7 +272,7 @@ func (s *sequencer) commit(first *request) {
 	}
 }
 
-// errSlow means that the batch needs the lock path. Nothing has changed.
+// errSlow means that the batch needs the lock path. Nothing was written.
 var errSlow = errors.New("the fast path does not apply")
 
 // fastPath commits a batch with one statement that compares and swaps the head row. It returns
@@ -308,8 +309,8 @@ func (s *sequencer) fastPath(ctx context.Context, appends []*Append) ([]outcome,
 	return p.outcomes, nil
 }
 
-// enters reports whether the plan has a directory entry that this node has not written yet. That
-// needs a second statement, which only the lock path can run.
+// enters reports whether the plan has a directory entry that this node has not written yet. Such
+// an entry needs a second statement, which only the lock path can run.
 func (s *sequencer) enters(p *plan) bool {
 	return slices.ContainsFunc(p.entries, func(e entry) bool { return !s.entered[e.Entry] })
 }
@@ -336,8 +337,9 @@ func (s *sequencer) keep(p *plan) {
 }
 
 // lockPath commits a batch under the lock of the head row. It also works after a lost connection:
-// the lock waits until the lost session has ended, and the look-up of the keys shows which appends
-// that session has committed. unknown means that an earlier attempt may have been committed.
+// taking the lock waits until the lost session has ended, and the look-up of the keys shows which
+// appends that session has committed. unknown means that an earlier attempt may have been
+// committed.
 func (s *sequencer) lockPath(ctx context.Context, appends []*Append, unknown bool) ([]outcome, error) {
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		outcomes, err := s.locked(ctx, appends)
@@ -366,12 +368,12 @@ func (s *sequencer) lockPath(ctx context.Context, appends []*Append, unknown boo
 	}
 }
 
-// errLocked means that a lock or a statement timed out. Nothing has changed.
+// errLocked means that a lock or a statement timed out. Nothing was written.
 var errLocked = errors.New("the head row is locked")
 
 // errGone means that a connection had ended before this attempt wrote anything, for example
-// because the database was restarted. Nothing has changed: at most the head row was locked, and
-// the end of the session released that lock.
+// because the database was restarted. At most the head row was locked, and the end of the session
+// released that lock.
 var errGone = errors.New("the connection had ended")
 
 // locked makes one attempt of the lock path.
@@ -414,9 +416,9 @@ func (s *sequencer) locked(ctx context.Context, appends []*Append) (_ []outcome,
 	return p.outcomes, nil
 }
 
-// catchUp updates the cached heads with the events that other nodes have appended before the
-// locked head. If there are too many, it drops the cache. If it always dropped the cache, two busy
-// nodes would stay on the lock path.
+// catchUp updates the cached heads with the events that other nodes have appended up to the locked
+// head. It drops the cache only if there are too many of these events or if they do not lead to
+// that head: if it always dropped the cache, two busy nodes would stay on the lock path.
 func (s *sequencer) catchUp(since []Event, locked *heads) {
 	after := newHeads(s.heads.position, s.heads.hash, s.heads.epoch, nil)
 	if len(since) <= mostMissed {
@@ -458,8 +460,9 @@ func (s *sequencer) gaveUp(err error, made, sent bool) error {
 }
 
 // certainlyNot reports whether a failed statement has certainly changed nothing: the server itself
-// has answered, and its session continues. Internal errors (class XX) do not count, because the
-// coordinator of a Citus cluster uses them when it has lost a worker's answer to a commit.
+// has answered, and its session continues. Internal errors (class XX) do not count as such an
+// answer, because the coordinator of a Citus cluster uses them when it has lost a worker's answer
+// to a commit.
 func certainlyNot(err error) bool {
 	var refused *pgconn.PgError
 	if !errors.As(err, &refused) {

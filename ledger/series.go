@@ -112,9 +112,9 @@ func (h *heads) follow(e *Event) {
 	}
 }
 
-// HalfNumber returns the column of the first number in a series that is incomplete, or an empty
-// string. A number is incomplete if the name of its series or agent or the hash of the previous
-// event is missing, or if it has such a hash although it is the first.
+// HalfNumber returns "series_n" or "agent_n", the first of these two numbers that is incomplete,
+// or an empty string. A number is incomplete if the name of its series or agent or the hash of the
+// previous event is missing, or if it is the first but has such a hash.
 func (e *Event) HalfNumber() string {
 	whole := func(name string, n int64, prev []byte) bool {
 		if name == "" {

@@ -91,8 +91,8 @@ func TestVerifierFindsEveryChangeOfANumber(t *testing.T) {
 	}
 }
 
-// An event whose outcome has no series cannot be appended, nor can a decision that is numbered for
-// another agent than its payload names.
+// An append is refused if the outcome of an event has no series, if a decision is to be numbered
+// for another agent than its payload names, or if an event without a series has an agent.
 func TestAppendRefusesWhatHasNoSeries(t *testing.T) {
 	t.Parallel()
 	for name, a := range map[string]*Append{

@@ -2,7 +2,8 @@ package ledger
 
 import "testing"
 
-// Readers get every event in the tail once and in order, with appended batches of all sizes. A reader never keeps more than one block in memory.
+// A reader gets every event of the tail once and in order, with appended batches of all sizes. It
+// never keeps more than one block in memory.
 func TestTail(t *testing.T) {
 	t.Parallel()
 	var held tail

@@ -12,7 +12,7 @@ import (
 // TracerName is the instrumentation scope of this program's spans.
 const TracerName = "github.com/countersign/countersign"
 
-// appendTrace is the span of one append, nil if the caller is not traced.
+// appendTrace is the span of one append. It is nil if the caller is not traced.
 type appendTrace struct {
 	ctx  context.Context // context that contains the span
 	span trace.Span

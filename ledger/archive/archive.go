@@ -33,7 +33,7 @@ const (
 
 // Options are the parameters of Move and BringBack.
 type Options struct {
-	OwnerURL string                            // the login must be countersign_owner or may become it
+	OwnerURL string                            // URL of a login that is countersign_owner or can become this role
 	Files    checkpoint.Files                  // store of the objects
 	Signer   *seal.Signer                      // signs with a record key of the ledger
 	Before   time.Time                         // Move takes only events before this time
@@ -202,9 +202,9 @@ func thin(ctx context.Context, conn *pgx.Conn, p *ledger.Partition, s Span) erro
 	return err
 }
 
-// BringBack restores payloads to the database, in every partition: those of the object that
-// contains position from, and of all newer objects. It returns the number of their events and does
-// not remove the objects. It can be repeated after a crash.
+// BringBack restores payloads to the database. In every partition, these are the payloads of all
+// objects, from the one that contains the given position to the newest. It returns the number of
+// their events and does not remove the objects. It can be repeated after a crash.
 func BringBack(ctx context.Context, l *ledger.Ledger, o Options, from int64) (brought int64, err error) {
 	err = moving(ctx, o.OwnerURL, o.Files, func(conn *pgx.Conn) error {
 		for _, p := range l.Partitions() {

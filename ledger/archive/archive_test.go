@@ -200,7 +200,7 @@ func TestErasureReachesTheArchive(t *testing.T) {
 // failing is a store in which one call fails, either before or after it has done its work.
 type failing struct {
 	checkpoint.Files
-	at, after int // number of the call that fails, from 1; 0 means that none fails
+	at, after int // numbers of the calls that fail before (at) and after (after) their work, from 1; 0 means none
 	calls     int
 }
 
@@ -296,8 +296,8 @@ func TestArchivingCanEndAtAnyStep(t *testing.T) {
 	finish("coming back")
 }
 
-// An unreachable store is not tampering. The error names the object, and events in the database
-// can still be read.
+// An unreachable store is not reported as tampering. The error names the object, and events in the
+// database can still be read.
 func TestAnArchiveThatIsAwayIsNoTampering(t *testing.T) {
 	t.Parallel()
 	folder := checkpoint.Folder{Path: t.TempDir()}

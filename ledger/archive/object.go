@@ -169,7 +169,7 @@ func (o unpacked) check(record, checkpoints []ed25519.PublicKey) error {
 	if !slices.ContainsFunc(record, func(key ed25519.PublicKey) bool {
 		return seal.KeyID(key) == o.integrity.KeyID && seal.Signed(key, TypeRecord, o.canonical, o.integrity.Signature)
 	}) {
-		return errors.New("signature: no trusted record key has made it")
+		return errors.New("signature: it must be from a trusted record key")
 	}
 	if o.eventsSum != r.EventsHash {
 		return errors.New("eventsHash does not match the events")

@@ -46,7 +46,7 @@ var errNoArchive = errors.New("no archive is configured: set ARCHIVE_STORE to th
 type Reader struct {
 	files checkpoint.Files // nil if no store is configured
 
-	reads, failures atomic.Int64 // numbers of objects
+	reads, failures atomic.Int64 // number of objects that the reader has tried to read, and of those that it could not read
 
 	mu   sync.Mutex // guards the following fields
 	held map[string]*archived
@@ -101,7 +101,7 @@ func Spans(ctx context.Context, db *pgxpool.Pool, p int16) ([]Span, error) {
 	return spans(ctx, db, p, `order by first`)
 }
 
-// spans reads rows of the table archives. In the condition $1 is the partition.
+// spans reads rows of the table archives. $1 in the condition is the partition.
 func spans(ctx context.Context, db *pgxpool.Pool, p int16, where string, args ...any) ([]Span, error) {
 	rows, err := db.Query(ctx, `select first, last, object, complete from archives where p = $1 `+where, append([]any{p}, args...)...)
 	if err != nil {

@@ -29,7 +29,7 @@ import (
 // from the database itself, and the report says so.
 type Options struct {
 	Origin     string                       // origin without the partition, such as ledger.example.com/countersign
-	Keys       map[string]ed25519.PublicKey // trusted keys of both purposes by id; nil means those in the database
+	Keys       map[string]ed25519.PublicKey // trusted keys for records and checkpoints, by id; nil means those in the database
 	Pins       []Pin                        // notes that the auditor has kept
 	Outside    []checkpoint.Store           // stores whose newest notes are used in addition to Pins
 	KEK        []byte                       // key-encryption key for personal members; if nil, they are not checked, and the report says so

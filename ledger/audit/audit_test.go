@@ -354,7 +354,8 @@ func rehash(a *fixture.Audited, renumber bool) {
 	}
 }
 
-// The faults do not depend on the length of ranges, the number of workers, or the use of files.
+// The faults do not depend on the length of ranges, the number of workers, or the use of temporary
+// files.
 func TestAuditInRangesIsTheSame(t *testing.T) {
 	t.Parallel()
 	a := fixture.NewAudited(t)

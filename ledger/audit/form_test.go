@@ -15,7 +15,7 @@ import (
 func TestVerificationNamesEachValueThatNoAppendWrites(t *testing.T) {
 	t.Parallel()
 	a := fixture.NewAudited(t)
-	var plain, numbered, first int64 // positions of an event without a number, one with numbers, and the first number of a series
+	var plain, numbered, first int64 // positions of an event without a number in a series, of one with such numbers, and of the first event of a series
 	for query, into := range map[string]*int64{
 		`select min(pos) from events where series is null and idem_key is not null`: &plain,
 		`select min(pos) from events where agent_n > 0 and series_n > 1`:            &numbered,

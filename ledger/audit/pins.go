@@ -108,7 +108,7 @@ func (r *run) readPin(ctx context.Context, pin Pin, note []byte) error {
 		r.fault(Fault{"checkpoints", "pinned by " + pin.Name, 0, "note", err.Error()})
 		if pin.epoch == 0 || c.Size <= r.head.pos {
 			return nil
-		} // a database copy from before its checkpoint key was activated cannot verify its own newer note
+		} // otherwise the database may be older than the activation of the key: report the missing events, too
 	}
 	switch {
 	case void:

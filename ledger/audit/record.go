@@ -30,7 +30,7 @@ func (s *spanResult) record(ctx context.Context, r *run, e *ledger.Event, t *ten
 		s.records++
 		return
 	}
-	// Note the types that have effects on later checks.
+	// Record what later checks need from events of these types.
 	payload, err := readAudited(e.Payload)
 	if err != nil {
 		fault("payload", "must be an object with the members of its type")
@@ -126,7 +126,7 @@ func (s *spanResult) meaning(r *run, e *ledger.Event, payload auditedPayload, t 
 		return
 	}
 	if record.OrgID != "" && record.OrgID != e.Tenant {
-		fault("record: its organization is %s, but its tenant is %s", record.OrgID, e.Tenant)
+		fault("record: its organization is %s, but the event's tenant is %s", record.OrgID, e.Tenant)
 	}
 	for _, text := range []string{record.IssuedAt, record.ReceivedAt} {
 		if text == "" {

@@ -50,8 +50,8 @@ type PartitionReport struct {
 	Hash   string `json:"hash"` // hash of the last event
 }
 
-// maxFaults is the largest number of faults in a report. One changed byte can make every later
-// event false.
+// maxFaults is the largest number of faults in a report. One changed byte can cause a fault in
+// every later event.
 const maxFaults = 100
 
 // add appends the report of the next partition.
@@ -96,8 +96,8 @@ func (r Report) Heads() []int64 {
 	return heads
 }
 
-// history lists the tables that contain the events themselves. The other tables only prove or hide
-// events and can be rebuilt.
+// history lists the tables that contain the events themselves. The other tables only prove, find
+// or decrypt events. They can be rebuilt, or restored from a backup.
 var history = []string{"events", "ledger_head"}
 
 // FalseHistory returns the first fault in the tables of history, or an empty text.

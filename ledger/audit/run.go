@@ -113,7 +113,8 @@ func (r *run) pace() *pace.Pace {
 	})
 }
 
-// begin reads the tree head and then the head. The audit ignores events after that head.
+// begin reads the tree head and then the ledger's head. The audit ignores events after the
+// ledger's head.
 func (r *run) begin(ctx context.Context) error {
 	err := r.pool.QueryRow(ctx, `select size, root, edge from tree_head where p = $1`, r.p).Scan(&r.treeHead.size, &r.treeHead.root, &r.treeHead.edge)
 	if errors.Is(err, pgx.ErrNoRows) {

@@ -25,8 +25,8 @@ type SelfChecks struct {
 }
 
 // Daily runs SelfCheck and Heed once a day, and whenever a read has found the ledger altered,
-// until the ledger is closed. If a finding is stored, it starts at once. A check uses one core,
-// slows down while others append, and does not read the archive.
+// until the ledger is closed. If a finding is stored, the first check starts at once. A check uses
+// one core, slows down while others append, and does not read the archive.
 func Daily(l *ledger.Ledger, c SelfChecks) {
 	pause := selfCheckFirst
 	if remembered, _ := c.Folder.Finding(l.Base()); remembered != "" {
@@ -40,11 +40,11 @@ func Daily(l *ledger.Ledger, c SelfChecks) {
 }
 
 // Heed stops appends on this node until its restart if a check has found altered events, because
-// the service makes its decisions from these. It stores the finding until a complete check finds
-// the events intact, so that a restart alone does not permit appends again.
+// the service makes its decisions from the events. It stores the finding until a complete check
+// finds the events intact, so that a restart alone does not permit appends again.
 //
-// Other failures do not stop appends: tiles, checkpoints and data keys can be rebuilt, and a
-// ledger that cannot be read may be due to this node's settings.
+// Other failures do not stop appends: tiles and checkpoints can be rebuilt, data keys can be
+// restored from a backup, and a ledger that cannot be read may be due to this node's settings.
 func Heed(l *ledger.Ledger, c SelfChecks, check ledger.SelfCheck) {
 	var err error
 	switch {

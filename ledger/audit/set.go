@@ -86,7 +86,7 @@ func (s *set) close() {
 	}
 }
 
-// add adds a fact about a name. a is its value, and position that of the event.
+// add adds a fact about a name: a is the value of the fact, and position is that of its event.
 func (s *set) add(kind byte, a, position int64, name ...string) {
 	var entry [entrySize]byte
 	for i, seed := range s.seeds {

@@ -15,7 +15,7 @@ import (
 // ranges must agree with. Its size does not depend on the payloads.
 type spanResult struct {
 	err      error
-	from, to int64 // the range has the positions from+1 to to
+	from, to int64 // the range begins after position from and ends with position to
 	faults   []Fault
 	hashes   []ledger.Hash
 	records  int64

@@ -102,7 +102,7 @@ func TestVerificationFindsEveryChangeInTheDatabase(t *testing.T) {
 	t.Run("a changed column is found in its row", func(t *testing.T) {
 		for _, column := range columns {
 			if column == "p" && ledgertest.OnCluster() {
-				continue // it selects the server of a row and cannot be changed
+				continue // this column selects the server of a row and cannot be changed
 			}
 			change, known := changes[column]
 			if !known {

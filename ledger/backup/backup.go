@@ -9,9 +9,9 @@
 //	NAME.keys.age           the wrapped data keys and the key files of the data folder, a tar in the age format
 //
 // All tables are copied at one moment: one repeatable-read transaction reads them while appends
-// continue. The keys are in a separate file for two reasons. A reader of both can decrypt personal
-// members, and old copies of the keys still contain the keys of erased persons. The operator
-// should keep the keys for at most 30 days, and may keep the folder for ever.
+// continue. The keys are in a separate file for two reasons. A reader of the folder and the keys
+// can decrypt personal members, and old copies of the keys still contain the keys of erased
+// persons. The operator should keep the keys for at most 30 days, and may keep the folder for ever.
 //
 // A backup leaves out data that can be rebuilt or may be lost: read models and their checkpoints,
 // sessions, sign-in and download links.
@@ -50,7 +50,7 @@ type Manifest struct {
 	Position   int64   `json:"position"` // position of the last event; for several partitions the sum
 	Partitions int     `json:"partitions"`
 	LastHash   string  `json:"lastHash"`      // hash of the last event of the first partition, in hex
-	Base       bool    `json:"base,omitzero"` // base.tar.gz replaces the tables; Position is that at the start of the copy
+	Base       bool    `json:"base,omitzero"` // base.tar.gz replaces the tables; Position is the ledger's position at the start of the copy
 	Tables     []Table `json:"tables"`
 }
 
@@ -83,16 +83,16 @@ var left = []string{
 	"signin_links", "download_links", // valid only for minutes
 }
 
-// keep selects the rows to copy of some tables.
+// keep maps some tables to a condition that selects the rows to copy.
 var keep = map[string]string{
 	// Webhooks and sinks send events to others and must continue where they stopped. All other
 	// checkpoints belong to read models, which are rebuilt.
 	"projection_checkpoint": `where name = 'webhooks' or name like 'sink/%'`,
 }
 
-// Write copies the tables into a new folder. It writes the data keys and files (key files of the
-// data folder, by name) to keys; if keys is nil, it leaves them out. The login needs only the
-// right to read.
+// Write copies the tables into a new folder. The table of data keys and the key files of the data
+// folder (files, by name) go to the separate writer keys. If keys is nil, they are left out. The
+// login needs only the right to read.
 func Write(ctx context.Context, databaseURL, folder string, keys io.Writer, files map[string][]byte) (m Manifest, err error) {
 	conn, err := connect(ctx, databaseURL)
 	if err != nil {
@@ -141,8 +141,9 @@ func (m Manifest) write(folder string) error {
 	return writeSynced(filepath.Join(folder, manifestName), text)
 }
 
-// WriteBase writes the files of a private server, which copy writes as a tar, to a new folder. It
-// writes files, the key files of the data folder, to keys, because they decrypt personal members.
+// WriteBase makes a backup of a private server in a new folder. The function copy writes the
+// server's files as a tar. The key files of the data folder (files, by name) go to the separate
+// writer keys, because they decrypt personal members.
 func WriteBase(ctx context.Context, databaseURL, folder string, keys io.Writer, files map[string][]byte, copy func(context.Context, io.Writer) error) (m Manifest, err error) {
 	conn, err := connect(ctx, databaseURL)
 	if err != nil {
@@ -189,7 +190,7 @@ func Base(folder string) (io.ReadCloser, error) {
 	}{unpacked, f}, nil
 }
 
-// Keys reads the key files of a base copy. If in is nil, it returns none.
+// Keys reads the key files of a base copy. Without a reader it returns none.
 func Keys(in io.Reader) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	if in == nil {
@@ -361,7 +362,7 @@ func Read(folder string) (m Manifest, err error) {
 		return m, fmt.Errorf("manifest.json does not describe a backup of the form %s", format)
 	}
 	if m.Beginning != migrations.Beginning() {
-		return m, errors.New("the backup was made by another program, before the first release: restore it with the program that made it")
+		return m, errors.New("the backup was made by a version from before the first release: restore it with the program that made it")
 	}
 	if m.Migration != migrations.Latest() {
 		return m, fmt.Errorf("the backup has database schema %d, but this program has %d: restore it with the release that made it, then upgrade", m.Migration, migrations.Latest())
@@ -378,9 +379,9 @@ func Read(folder string) (m Manifest, err error) {
 var ErrHoldsEvents = errors.New("the database contains events: restore into an empty database")
 
 // Restore migrates a database to this program's schema and copies a backup into it, all or
-// nothing. It reads the data keys from keys and returns the key files in it. If keys is nil,
-// personal members can never be decrypted again. The login must be countersign_owner or able to
-// become it.
+// nothing. It reads the data keys and the key files from keys, and returns the key files. If keys
+// is nil, personal members can never be decrypted again. The login must be countersign_owner or
+// able to become it.
 func Restore(ctx context.Context, databaseURL, folder string, keys io.Reader) (files map[string][]byte, err error) {
 	m, err := Read(folder)
 	if err != nil {

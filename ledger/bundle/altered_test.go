@@ -20,7 +20,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// altered is a bundle that an attacker has made, and the verdict that both verifiers must give.
+// altered is a bundle, intact or changed by an attacker, with the verdict that every verifier must
+// give.
 type altered struct {
 	files  map[string][]byte
 	pin    []byte
@@ -29,7 +30,8 @@ type altered struct {
 	lay    func(t *testing.T, folder string)
 }
 
-// bothSay checks that both verifiers give the same verdict for each bundle.
+// bothSay checks that the verifiers in Go and Python, and the one of the page /verify, give the
+// expected verdict for each bundle.
 func bothSay(t *testing.T, cases map[string]altered) {
 	t.Helper()
 	python, err := exec.LookPath("python3")
@@ -93,8 +95,9 @@ func bothSay(t *testing.T, cases map[string]altered) {
 	}
 }
 
-// runEach calls verify.py with each list of arguments from its input. One process for all cases
-// saves most of the time, because Python takes longer to start than to verify.
+// runEach is a Python program that calls verify.py with each list of arguments from its input. One
+// process for all cases saves most of the time, because Python takes longer to start than to
+// verify.
 const runEach = `
 import io, json, sys, traceback
 sys.path.insert(0, sys.argv[1])
@@ -141,8 +144,9 @@ func said(want altered, reason string, err error) bool {
 	return err == nil && reason == want.reason
 }
 
-// cut makes a bundle of the events of draw from index from to index to-1, with a period of that
-// day. Events outside of the period, and those in hide, have no payload.
+// cut makes a bundle of some events of draw: those with the indices from (included) and to
+// (excluded). Its period lasts from begin to end, two times of that day. Events outside the
+// period, and those with an index in hide, have no payload.
 func cut(from, to int, begin, end string, hide ...int) map[string][]byte {
 	files, leaves := drawn()
 	return cutOf(files, leaves, from, to, bundle.Filters{From: onTheDay(begin), To: onTheDay(end)}, hide...)
@@ -202,8 +206,8 @@ func linesOf(files map[string][]byte) (lines []ledger.Line) {
 	return lines
 }
 
-// pinOf returns a pin that has seen the tenant up to a sequence number of draw. With other it
-// contains another hash.
+// pinOf returns the pin of a verifier that has seen the events of draw up to a sequence number. If
+// other is given, the pin contains a wrong hash for the last of these events.
 func pinOf(sequence int64, files map[string][]byte, other ...byte) []byte {
 	hash := linesOf(draw())[min(sequence, 5)-1].Hash
 	for _, c := range other {
@@ -212,8 +216,9 @@ func pinOf(sequence int64, files map[string][]byte, other ...byte) []byte {
 	return checkpoint.Pin{Note: files["checkpoint.txt"], Tenants: map[string]checkpoint.Seen{"org_1": {Sequence: sequence, Hash: hash}, "service": {Sequence: 3, Hash: hash}}}.Text()
 }
 
-// The manifest's period is compared with the events. A bundle contains an event before the period
-// and one after it, so even the owner of the key cannot leave out events at its ends.
+// Verifiers compare the manifest's period with the events. A bundle must contain an event before
+// the period and one after it, so even the owner of the signing key cannot leave out events at the
+// beginning or end of the period.
 func TestATrimmedPeriodIsFalse(t *testing.T) { bothSay(t, trimmedPeriods()) }
 
 func trimmedPeriods() map[string]altered {
@@ -268,7 +273,8 @@ func trimmedPeriods() map[string]altered {
 	return cases
 }
 
-// A pin protects the end of a tenant's history, which the tree alone does not show.
+// A verifier with a pin notices if a tenant's last events are missing. The proofs of the tree
+// alone do not show this.
 func TestAPinProtectsATenantsTail(t *testing.T) {
 	bothSay(t, pinnedTails())
 	whole := draw()
@@ -302,8 +308,8 @@ func pinnedTails() map[string]altered {
 	}
 }
 
-// Additional entries in a bundle's folder (links, other files) are refused by name. Files that
-// operating systems create are ignored.
+// A verifier refuses additional entries in a bundle's folder (links, other files) and names them.
+// It ignores files that operating systems create.
 func TestFilesBesideABundle(t *testing.T) { bothSay(t, foreignFiles()) }
 
 func foreignFiles() map[string]altered {
@@ -338,8 +344,8 @@ func foreignFiles() map[string]altered {
 	}
 }
 
-// If a note has an invalid signature line of a trusted key, it is refused. Its other lines and
-// their order do not matter.
+// A note is refused if a signature line of a trusted key is invalid, even if another line is
+// valid. Signature lines of unknown keys are ignored.
 func TestAFalseSignatureLineNextToAGoodOne(t *testing.T) { bothSay(t, falseSignatureLines()) }
 
 func falseSignatureLines() map[string]altered {

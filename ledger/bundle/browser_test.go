@@ -11,11 +11,12 @@ import (
 	"github.com/countersign/countersign/ledger/bundle"
 )
 
-// verifierModule is the environment variable with the path of the compressed WebAssembly verifier
-// (.ci/clients/run).
+// verifierModule is the environment variable with the path of the compressed WebAssembly verifier.
+// .ci/clients/run and .ci/bundle/run set it.
 const verifierModule = "COUNTERSIGN_VERIFIER"
 
-// inPage calls the module as the page /verify does, with the code of that page.
+// inPage is a Node program that calls the module as the page /verify does, with the code of that
+// page.
 const inPage = `
 const vm = require("node:vm"), fs = require("node:fs"), { Readable } = require("node:stream");
 const fetch = async (path) => ({ ok: true, body: Readable.toWeb(fs.createReadStream(path)) });
@@ -34,7 +35,7 @@ vm.runInContext("loadVerifier", page)(process.argv[3]).then((verifier) => {
 });
 `
 
-// asked is an export with the keys and the pin for it. Archive is a path.
+// asked is an export with the keys and the pin for its verification. Archive is a path.
 type asked struct {
 	Keys    string `json:"keys"`
 	Pin     string `json:"pin"`
@@ -73,7 +74,7 @@ func browserSays(t *testing.T, names []string, cases map[string]altered) {
 	for _, name := range names {
 		c := cases[name]
 		if c.lay != nil || c.pin != nil && len(c.pin) == 0 {
-			continue // skip cases that need a folder, or a pin, which the page does not accept
+			continue // skip cases with additional files in the folder or with an empty pin, which the page does not accept
 		}
 		bundled := t.TempDir()
 		write(t, bundled, c.files)

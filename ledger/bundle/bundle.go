@@ -3,8 +3,8 @@
 // programs.
 //
 // VERIFY.md, which is part of every bundle, describes the format on one page. verify.py is a
-// verifier in standard-library Python. Verify is the same verifier in Go: both make the same
-// checks in the same order and return the same first reason.
+// verifier in standard-library Python. Verify is the same verifier in Go: the two verifiers make
+// the same checks in the same order and return the same first reason.
 package bundle
 
 import (
@@ -20,7 +20,8 @@ import (
 // PayloadType is the payload type of the manifest's envelope.
 const PayloadType = "application/vnd.svc.export.v1+json"
 
-// Schema is the schema of the manifest of a whole history.
+// Schema is the schema of a manifest without a Selection or a Dispute. Its bundle contains
+// consecutive events of a history, or all of them.
 const Schema = "svc-export-v1"
 
 // VerifierPy and Format are the files verify.py and VERIFY.md. Every bundle contains both.
@@ -44,7 +45,7 @@ type Manifest struct {
 	LastHash        string            `json:"lastHash"`
 	CheckpointSize  int64             `json:"checkpointSize"`     // number of events that the checkpoint covers; 0 if none covers the last event
 	PriorDecisions  map[string]string `json:"priorDecisions"`     // recordHash by decisionId, for receipts whose decision is not in the bundle
-	RuleSets        map[string]string `json:"ruleSets,omitempty"` // version by SHA-256 of each rule set that a gate verdict in the bundle names; rules/ contains the tables that the exporting program has
+	RuleSets        map[string]string `json:"ruleSets,omitempty"` // version of each rule set to which a quick gate's verdict in the bundle refers, by SHA-256 of the rule set; the folder rules/ contains those that the exporting program has
 	Filters         Filters           `json:"filters"`
 	Selection       *Selection        `json:"selection,omitempty"` // only with the schema svc-selection-v1
 	Statement       *Statement        `json:"statement,omitempty"` // sums over the events of a selection
@@ -56,9 +57,9 @@ type Manifest struct {
 }
 
 // Filters select the events that a bundle shows with their payloads: the events of the period,
-// except decisions that do not match. Of all other events it contains every column except the
-// payload, so the chain is complete. The range includes the event before the period and the append
-// after it. Without To it extends to the end of the history.
+// except decisions that do not match. The bundle also contains the excluded events, the event
+// before the period and the append after it, but without their payloads, so the chain is complete.
+// Without To, the period extends to the end of the history.
 type Filters struct {
 	From       string `json:"from,omitempty"` // RFC 3339 in UTC, with at most microseconds
 	To         string `json:"to,omitempty"`   // first moment after the period, in the same form
@@ -91,8 +92,8 @@ func (f Filters) Period() (from, to int64, ok bool) {
 	return from, to, true
 }
 
-// Reversed says whether a period ends at its beginning or before. It is false if one of the two
-// times (RFC 3339) is empty or has another form.
+// Reversed reports whether a period ends at or before its beginning. The result is false if one of
+// the two times (RFC 3339) is empty or has another form.
 func Reversed(from, to string) bool {
 	first, errFrom := time.Parse(time.RFC3339, from)
 	next, errTo := time.Parse(time.RFC3339, to)

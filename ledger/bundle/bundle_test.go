@@ -57,8 +57,8 @@ func trusted() []bundle.Key {
 	return keys
 }
 
-// keySets returns three sets: all keys, without checkpoint keys, and with the record key retired
-// before the checkpoint.
+// keySets returns four sets of keys: all keys, all except the checkpoint keys, all with the record
+// key retired at position 7, and all with the record key compromised from position 4 on.
 func keySets() [][]bundle.Key {
 	retired := trusted()
 	for i, k := range retired {
@@ -99,9 +99,9 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// draw makes a small bundle that contains everything a bundle can contain: an event of another
-// tenant between its own, a sealed decision with its openings and integers beyond 2^53-1, receipt
-// and policy, and a proof that its tree extends the one of seenSize events.
+// draw makes a small bundle: a sealed decision with its openings and with integers beyond 2^53-1,
+// a receipt, a policy, and a proof that its tree extends the one of seenSize events. In the
+// ledger, an event of another tenant is between its events.
 func draw() map[string][]byte {
 	files, _ := drawn()
 	return files
@@ -391,7 +391,7 @@ func TestARetiredKeySignsNoManifest(t *testing.T) {
 }
 
 // Without a record key, or without a checkpoint key for an existing checkpoint, the result is
-// Unchecked and not false.
+// Unchecked: the bundle is neither valid nor invalid.
 func TestWithoutAKeyNothingIsChecked(t *testing.T) {
 	folder, uncovered := t.TempDir(), t.TempDir()
 	write(t, folder, draw())
@@ -414,9 +414,9 @@ func TestWithoutAKeyNothingIsChecked(t *testing.T) {
 	}
 }
 
-// Records signed by a compromised key are not proven, but do not make the bundle false: the events
-// themselves are intact. From the declared position on, the key's signatures on manifests and
-// notes are refused.
+// Records signed by a compromised key are not proven, but the bundle is still valid, because the
+// events themselves are intact. From the declared position on, the key's signatures on manifests
+// and notes are refused.
 func TestWhatACompromisedKeySigned(t *testing.T) {
 	folder := t.TempDir()
 	files := draw()
@@ -473,7 +473,7 @@ func TestUnsignedMembersOfAManifestAreRefused(t *testing.T) {
 	}
 }
 
-// A manifest that lacks a member that the verifiers need is false, even if it is signed.
+// A manifest that lacks a member that the verifiers need is not valid, even if it is signed.
 func TestAManifestHasEveryMemberThatIsRestedOn(t *testing.T) {
 	for _, name := range []string{"schema", "origin", "tenant", "partition", "firstSequence", "count", "prevBeforeFirst", "lastHash", "checkpointSize", "priorDecisions", "filters", "withheld", "files"} {
 		files := draw()
@@ -670,7 +670,7 @@ func resign(r *rand.Rand, files map[string][]byte) map[string][]byte {
 }
 
 // verify.py ignores none of its arguments. If it cannot use one, it exits with code 2 and an
-// explanation; code 1 means that the bundle is false.
+// explanation; code 1 means that the bundle is not valid.
 func TestVerifyPyRefusesWhatItCannotCheck(t *testing.T) {
 	t.Parallel()
 	python, err := exec.LookPath("python3")
@@ -819,8 +819,8 @@ func (c *endless) Err() error {
 	return nil
 }
 
-// A caller who cancels the unpacking or the verification of an export does not wait, and no file
-// of the export stays on disk.
+// If a caller cancels the unpacking or the verification of an export, the call returns at once,
+// and no file of the export stays on disk.
 func TestAStoppedVerificationLeavesNothing(t *testing.T) {
 	scratch := t.TempDir()
 	t.Setenv("TMPDIR", scratch)
@@ -938,8 +938,8 @@ func TestHostileArchivesAreRefused(t *testing.T) {
 	}
 }
 
-// If one file of a bundle is changed, the bundle is not valid. Any manifest that an insider signs
-// gives a verdict with a readable reason.
+// If one file of a bundle is changed, the bundle is not valid. If the manifest is then signed
+// again, the verdict has a reason of at most 300 bytes exactly if the bundle is not valid.
 func FuzzVerify(f *testing.F) {
 	good := draw()
 	for name, text := range good {

@@ -26,23 +26,24 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// The published corpus has 1,000 altered bundles with the verdict and the reason of each. An author
-// of another verifier runs it on them. It is a plain archive of folders, because every verifier reads
-// folders; it has 300 KB, because bundles that follow each other are alike. The service offers it for
-// download, and no program has to be built to get it: therefore the file is in the repository, and
-// not only the seed that it is made from.
+// The published corpus contains 1,000 altered bundles with the verdict and the reason for each,
+// with which authors test other verifiers. It is an archive of folders, because every verifier
+// reads folders. It has only 300 KB, because neighbouring bundles are alike. The repository
+// contains the archive and not only the seed of its generator, because the service offers the
+// archive for download.
 const (
 	corpusFile = "../../api/web/assets/altered-bundles.tar.gz"
 	corpusSize = 1000
 	corpusSeed = 28
-	// sameReason is how many generated bundles of the corpus may have the same reason.
+	// sameReason is the largest number of generated bundles in the corpus with the same verdict
+	// and reason.
 	sameReason = 20
 )
 
 var updateCorpus = flag.Bool("update", false, "write the corpus of altered bundles again")
 
-// expectation is a line of expected.jsonl in the corpus: what was altered in a bundle, what the
-// verifier is given, and what it must answer.
+// expectation is a line of expected.jsonl in the corpus: how a bundle was altered, which keys and
+// pin the verifier gets, and what it must answer.
 type expectation struct {
 	Bundle  string `json:"bundle"` // the folder
 	Altered string `json:"altered"`
@@ -51,15 +52,16 @@ type expectation struct {
 	verdict
 }
 
-// verdict is the answer of a verifier. Reason is the first check that fails, or of "unchecked" what
-// is missing, with advice.
+// verdict is the answer of a verifier. Reason names the first check that failed. If Verdict is
+// "unchecked", Reason says what is missing and what to do about it.
 type verdict struct {
 	Verdict string `json:"verdict"` // valid, invalid or unchecked
 	Reason  string `json:"reason"`
 }
 
-// published is the verdict as the corpus has it. Of "unchecked" it keeps what is missing ("keys",
-// "pin", or a file) and not the advice, whose words may change.
+// published returns the verdict as it is in the corpus. If it is "unchecked", its reason there
+// names only what is missing ("keys", "pin" or a file), because the words of the advice may
+// change.
 func (v verdict) published() verdict {
 	if v.Verdict == "unchecked" {
 		v.Reason, _, _ = strings.Cut(v.Reason, ":")
@@ -136,8 +138,9 @@ func pythonSays(t *testing.T, python string, questions []question) (verdicts []v
 	return verdicts
 }
 
-// browserVerdicts are the verdicts of the verifier of the page. It has none about what cannot be in
-// an archive (links), and about an empty pin, which the page cannot give.
+// browserVerdicts returns the verdicts of the verifier on the page /verify, by the index of the
+// question. It skips bundles with links, which an archive of the page cannot contain, and
+// questions with an empty pin, which the page does not accept.
 func browserVerdicts(t *testing.T, module string, questions []question) map[int]verdict {
 	t.Helper()
 	var asks []asked
@@ -182,8 +185,8 @@ func hasLinks(t *testing.T, folder string) (has bool) {
 	return has
 }
 
-// allSay checks that Go, Python and, where there is a module, the verifier of the page give the same
-// verdicts. want are the verdicts of Go.
+// allSay checks that Go, Python and, if verifierModule is set, the verifier of the page /verify
+// give the same verdicts. want contains the verdicts of Go.
 func allSay(t *testing.T, names []string, questions []question, want []verdict) {
 	t.Helper()
 	python, err := exec.LookPath("python3")
@@ -206,7 +209,8 @@ func allSay(t *testing.T, names []string, questions []question, want []verdict) 
 	}
 }
 
-// generator alters bundles: it changes one thing of one of them, and chooses keys and a pin.
+// generator makes altered bundles: it changes one detail of one of its bases, and chooses keys and
+// a pin.
 type generator struct {
 	*rand.Rand
 	bases []base
@@ -228,7 +232,7 @@ func newGenerator(seed uint64) generator {
 	}, [][]byte{pinOf(5, good), pinOf(3, good), pinOf(4, draw(), 9), note(0, tree.Empty()), seen(seenSize), seen(3), good["checkpoint.txt"], note(8, tree.Hash{1}), note(seenSize, tree.Hash{1}), note(3, tree.Hash{1}), {}, []byte("nonsense")}}
 }
 
-// generated is a bundle of a generator. keys is an index of keySets.
+// generated is a bundle that a generator has made. keys is an index of keySets.
 type generated struct {
 	base  base
 	files map[string][]byte
@@ -270,8 +274,9 @@ func (m generated) altered() string {
 	return strings.Join(text, ", ")
 }
 
-// Three verifiers (Go, Python and, with COUNTERSIGN_VERIFIER, that of the page) give the same verdict
-// and the same first reason, for every bundle that a generator makes. MUTATED_BUNDLES says how many.
+// The verifiers (Go, Python and, if COUNTERSIGN_VERIFIER is set, the one of the page /verify) give
+// the same verdict and the same first reason for every bundle that a generator makes.
+// MUTATED_BUNDLES is the number of bundles; its default is 60.
 func TestTheVerifiersAgree(t *testing.T) {
 	count, seed := 60, rand.Uint64()
 	if n, err := strconv.Atoi(os.Getenv("MUTATED_BUNDLES")); err == nil {
@@ -314,7 +319,8 @@ func TestTheVerifiersAgree(t *testing.T) {
 	}
 }
 
-// The generator found that Go took null for the id of the export, and Python did not.
+// A manifest whose exportId is null is not valid. (The generator found that the verifier in Go
+// accepted it and the one in Python did not.)
 func TestAnExportIDIsAString(t *testing.T) {
 	files := draw()
 	var envelope struct{ Record map[string]any }
@@ -326,8 +332,8 @@ func TestAnExportIDIsAString(t *testing.T) {
 	bothSay(t, map[string]altered{"null": {files: files, reason: "manifest.json: record"}})
 }
 
-// corpus makes the archive of the published corpus, not compressed. First are the attacks of the
-// tests of this package, each with its name, then bundles of the generator.
+// corpus makes the uncompressed archive of the published corpus. It begins with the attacks of
+// this package's tests, each with its name. Bundles of the generator follow.
 func corpus(t *testing.T) []byte {
 	t.Helper()
 	var text bytes.Buffer
@@ -407,12 +413,12 @@ func corpus(t *testing.T) []byte {
 	return text.Bytes()
 }
 
-// odd says whether a name has characters that not every file system takes.
+// odd reports whether a name has characters that some file systems do not accept.
 func odd(name string) bool {
 	return strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || c > '~' })
 }
 
-// contentOf reads a folder: its files, and its links with what they point to.
+// contentOf reads the files of a folder, and the targets of its links.
 func contentOf(t *testing.T, folder string) (files, links map[string][]byte) {
 	t.Helper()
 	files, links = map[string][]byte{}, map[string][]byte{}
@@ -452,8 +458,8 @@ func inMemorySays(t *testing.T, made generated) verdict {
 	return verdictOf(t, r, err)
 }
 
-// The published corpus is the one that the tests and the generator make now. With -update the test
-// writes it.
+// The published corpus is exactly what the tests and the generator make now. With -update the test
+// writes the corpus.
 func TestThePublishedCorpusIsMadeFromItsSeed(t *testing.T) {
 	t.Parallel()
 	made := corpus(t)
@@ -473,7 +479,7 @@ func TestThePublishedCorpusIsMadeFromItsSeed(t *testing.T) {
 	}
 }
 
-// unpackCorpus writes the published corpus into a folder, and of its bundles every step-th.
+// unpackCorpus unpacks the published corpus into a folder, but only every step-th bundle.
 func unpackCorpus(t *testing.T, folder string, step int) {
 	t.Helper()
 	published := must(os.Open(corpusFile))
@@ -499,8 +505,8 @@ func unpackCorpus(t *testing.T, folder string, step int) {
 	}
 }
 
-// Every verifier gives the expected verdicts of the published corpus. Where MUTATED_BUNDLES does not
-// ask for more, a sample of it is checked.
+// Every verifier gives the expected verdicts for the published corpus. Unless MUTATED_BUNDLES is
+// set, the test checks only one bundle in 20.
 func TestThePublishedCorpusHasTheseVerdicts(t *testing.T) {
 	t.Parallel()
 	folder, step := t.TempDir(), 20

@@ -12,7 +12,8 @@ import (
 	"github.com/countersign/countersign/ledger/tree"
 )
 
-// disputed is a history with one purchase, and the falsifications in the bundle about it.
+// disputed makes a dispute bundle about one purchase. Its functions falsify the ledger or the
+// bundle.
 type disputed struct {
 	history func(list []ledger.Event)               // changes the ledger
 	lines   func(lines []ledger.Line) []ledger.Line // changes the lines of the bundle
@@ -78,8 +79,8 @@ func (d disputed) draw() map[string][]byte {
 	return files
 }
 
-// The attacks on a dispute pack are made with the keys of the service (say, lines, history) or
-// without them (files).
+// A falsified dispute pack is not valid, whether the attacker has the keys of the service
+// (history, lines, say) or not (files).
 func TestLiesInADispute(t *testing.T) {
 	bothSay(t, liesInADispute())
 	r := verified(t, disputed{}.draw(), nil)

@@ -171,8 +171,9 @@ func Open(ctx context.Context, path string, progress Progress) (*Bundle, error) 
 	return Unpack(ctx, file, progress)
 }
 
-// Unpack opens a tar.gz that Pack has written. It unpacks it into a temporary folder, which Close
-// removes. If unpacking fails or ctx ends, Unpack removes the folder itself.
+// Unpack unpacks the tar.gz of an export, as Pack writes it, into a temporary folder, and opens
+// that folder. Close of the bundle removes the folder. If unpacking fails or ctx ends, Unpack
+// removes it.
 func Unpack(ctx context.Context, packed io.Reader, progress Progress) (*Bundle, error) {
 	b := &Bundle{names: map[string]bool{}}
 	var err error
@@ -379,7 +380,7 @@ func unpack(ctx context.Context, packed io.Reader, put func(name string, from io
 		if err != nil {
 			return fmt.Errorf("read the bundle: %w", err)
 		}
-		whole := path.Clean(header.Name) // if someone has packed the bundle again, it may be ./export
+		whole := path.Clean(header.Name) // the folder is ./export if the bundle was packed again by hand
 		name, ours := strings.CutPrefix(whole, "export/")
 		folder := header.Typeflag == tar.TypeDir && (ours || whole == "export" || whole == ".")
 		if left -= header.Size; left < 0 {

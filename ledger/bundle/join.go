@@ -11,8 +11,9 @@ import (
 	"github.com/countersign/countersign/ledger/tree"
 )
 
-// Joint is the result of comparing two exports of one organization. Each text begins with the name
-// of a series, or of the organization's history if both exports contain the whole history.
+// Joint is the result of comparing two exports of one organization. Each text about events begins
+// with the name of their series, or of the organization's history if both exports contain the
+// whole history.
 type Joint struct {
 	Joined []string `json:"joined"` // the second export continues or overlaps the first one
 	Apart  []string `json:"apart"`  // numbers are missing between the exports, or they are in the wrong order
@@ -55,7 +56,8 @@ func (c *chain) high() int64 { return c.low + int64(len(c.events)) - 1 }
 func (c *chain) at(n int64) linked { return c.events[n-c.low] }
 
 // Join compares two valid exports and reports whether the second continues the first. The error
-// says what could not be read. It is Unchecked if the exports are not of one organization.
+// says what could not be read. It is Unchecked if the exports cannot be joined: they are not of
+// one organization, or one of them is a dispute pack.
 func Join(ctx context.Context, a, b *Bundle, first, second Result) (Joint, error) {
 	j, x, y := Joint{Joined: []string{}, Apart: []string{}, False: []string{}}, first.extent, second.extent
 	// The exports must be of the same organization, and two checkpoints of one size must agree.
@@ -170,7 +172,7 @@ func (b *Bundle) chains(ctx context.Context, x *extent, names []chainName) (map[
 }
 
 // numberOf returns the number of an event in a chain, or 0 if it has none, and the hash of the
-// previous number that it names.
+// event with the previous number.
 func numberOf(name chainName, e *ledger.Event) (n int64, prev []byte) {
 	switch {
 	case name == chainName{}:
@@ -181,8 +183,9 @@ func numberOf(name chainName, e *ledger.Event) (n int64, prev []byte) {
 	return e.Number(name.agent)
 }
 
-// lacks returns a text if a number of a selection is missing in a whole history, x, although the
-// history covers its position. whole is the chain of that series in the history, or nil.
+// lacks returns an explanation if the whole history x covers the position of an event of a
+// selection, but does not contain the event. Otherwise the text is empty. whole is the chain of
+// that series in the history, or nil.
 func lacks(x *extent, whole, selected *chain) string {
 	if x.selection != nil || selected == nil || selected.newest == nil {
 		return ""
@@ -196,8 +199,8 @@ func lacks(x *extent, whole, selected *chain) string {
 	return ""
 }
 
-// contradicts returns a text if two exports contradict each other in one series. s and r are their
-// selections, or nil for a whole history.
+// contradicts returns an explanation if two exports contradict each other in one series, otherwise
+// an empty text. s and r are their selections, or nil for a whole history.
 func contradicts(c, d *chain, s, r *Selection) string {
 	if len(c.events) > 0 && len(d.events) > 0 {
 		// Each event names the hash of the previous one. So if the last common number is the same

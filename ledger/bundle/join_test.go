@@ -33,7 +33,8 @@ func between(from, to string) bundle.Filters {
 	return bundle.Filters{Agent: "a-k", Decision: "deny", From: onTheDay(from), To: onTheDay(to)}
 }
 
-// A second export continues the first, leaves out numbers between them, or contradicts it.
+// Join reports that a second export continues the first, leaves out numbers between them, or
+// contradicts it.
 func TestTwoExportsOfASeries(t *testing.T) {
 	const series = "decision/deny of agent sub_k: "
 	another := func(at int) func([]ledger.Event) {
@@ -127,7 +128,8 @@ func TestTwoExportsOfAHistory(t *testing.T) {
 	}
 }
 
-// A whole history contains the numbers of every selection.
+// Join compares the numbers of a selection with those of a whole history, and reports
+// contradictions.
 func TestASelectionAndAHistory(t *testing.T) {
 	deny := told{filters: bundle.Filters{Decision: "deny"}}.draw()
 	if j, err := joinedOf(t, draw(), deny); err != nil || strings.Join(j.False, "|") != "decision/deny: 1 is not the same event in both" {

@@ -28,7 +28,7 @@ var keptKinds = map[string]struct{ event, name, id, time string }{
 }
 
 // recordingTime is the longest time from the time in a record to its event. A record without a
-// position that is closer than this to an end of the bundle may be missing.
+// position may be missing if its time is less than this before the end of the bundle.
 const recordingTime = time.Minute
 
 // keptRecord is a signed record that the recipient of an export has kept.
@@ -59,7 +59,7 @@ type keptRecords struct {
 }
 
 // keep reads the records in the folder Trust.With. The folder belongs to the verifier, so a file
-// that cannot be compared is reported as a gap and does not make the bundle false.
+// that cannot be compared is reported as a gap and does not make the bundle invalid.
 func (v *verifier) keep(context.Context) error {
 	if v.with == nil {
 		return nil
@@ -146,7 +146,7 @@ func envelopes(value jsontext.Value, envelope func(members map[string]jsontext.V
 }
 
 // keptRecord parses an envelope. ours reports whether it is of this organization and of a kind
-// that exports contain, signed whether its hash and signature are valid.
+// that exports contain. signed reports whether its hash and signature are valid.
 func (v *verifier) keptRecord(envelope map[string]jsontext.Value) (r *keptRecord, ours, signed bool) {
 	record := envelope["record"]
 	members, err := canon.Members(record)
@@ -234,8 +234,8 @@ func sameRecord(record, stored jsontext.Value) bool {
 	return true
 }
 
-// missing returns a reason if a kept record does not match or is missing. It reports how many
-// match, and which files prove nothing.
+// missing returns a reason if a kept record does not match, or is missing although the bundle must
+// contain it. Otherwise it reports how many records match, and which files prove nothing.
 func (v *verifier) missing(context.Context) error {
 	k := v.kept
 	if k == nil {
@@ -318,8 +318,9 @@ func (v *verifier) covers(r *keptRecord) bool {
 	return r.isBefore(through, ended)
 }
 
-// isBefore reports whether the event of a record is before an end of the bundle: by its position,
-// or by its time plus recordingTime.
+// isBefore reports whether the event of a record belongs into a bundle that ends at the position
+// through and the time ended. If the record has no position, its time must be more than
+// recordingTime before the end.
 func (r *keptRecord) isBefore(through, ended int64) bool {
 	return r.position > 0 && r.position <= through || r.issued+recordingTime.Microseconds() < ended
 }

@@ -60,7 +60,7 @@ func anotherRecord(files fstest.MapFS, name string, path ...string) fstest.MapFS
 	return files
 }
 
-// keptIn verifies a bundle against kept answers.
+// keptIn verifies a bundle together with signed answers that a customer has kept.
 func keptIn(t *testing.T, files map[string][]byte, kept fstest.MapFS) (bundle.Result, error) {
 	t.Helper()
 	folder := t.TempDir()
@@ -72,7 +72,7 @@ func keptIn(t *testing.T, files map[string][]byte, kept fstest.MapFS) (bundle.Re
 
 // Each kept answer that the filters cover is in the export with the same recordHash. An answer
 // that they do not cover is reported as a gap; only a missing or different record makes the export
-// false.
+// invalid.
 func TestKeptAnswersAreInTheExport(t *testing.T) {
 	all := func() fstest.MapFS { return answers(theHistory()) }
 	deny := bundle.Filters{Agent: "a-k", Decision: "deny"}

@@ -33,7 +33,7 @@ func isCommitment(value []byte) bool {
 type reopening struct {
 	ledger.Line
 	found  []span // where the commitments are in the payload
-	record int    // number of found in the record
+	record int    // number of elements of found that are in the record
 }
 
 // span is a commitment in a payload, and the value that replaces it.
@@ -69,7 +69,7 @@ func pathOf(pointer string) (path []string, ok bool) {
 	return path, ok && !strings.Contains(pointer, `\`)
 }
 
-// opened returns the payload with the values that are known.
+// opened returns the payload with the known values in place of their commitments.
 func (r *reopening) opened() string {
 	slices.SortFunc(r.found, func(a, b span) int { return a.start - b.start })
 	var text strings.Builder
@@ -145,8 +145,8 @@ func (v *verifier) lineByLine(ctx context.Context) (next func() (ledger.Line, er
 	}))
 }
 
-// isAgent reports whether an opening may show this name of an agent: in a selection of an agent, the
-// claim and the agent's decisions name the agent of the filters.
+// isAgent reports whether an opening may show this name of an agent: in a selection of an agent,
+// the claim and the agent's decisions must name the agent of the filters.
 func (v *verifier) isAgent(l *ledger.Line, o Opening) bool {
 	if v.selection == nil || v.selection.Agent == "" {
 		return true

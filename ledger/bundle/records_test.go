@@ -34,9 +34,9 @@ func withMember(l *ledger.Line, name string, change func(jsontext.Value) jsontex
 	l.Payload = &text
 }
 
-// The attacker can write the ledger, the files and the manifest, and has the keys of checkpoints and
-// manifests. Decisions, approvals and receipts still need a signature of their own, and the number of
-// the agent that they are about.
+// The attacker can write the ledger, the files and the manifest, and has the keys of checkpoints
+// and manifests. Each decision, approval and receipt must still have its own signature, and a
+// number in the series of its agent.
 func TestLiesInRecords(t *testing.T) { bothSay(t, liesInRecords()) }
 
 func liesInRecords() map[string]altered {
@@ -93,7 +93,8 @@ func liesInRecords() map[string]altered {
 	}
 }
 
-// Openings and redactions say what a reader sees of a payload, so a false one must not pass.
+// Openings and redactions determine what a reader sees of a payload, so a bundle with a false one
+// is not valid.
 func TestLiesInOpenings(t *testing.T) {
 	bothSay(t, liesInOpenings())
 	closed, opened := told{}, told{open: func(o []bundle.Opening) []bundle.Opening { return o }}
@@ -127,7 +128,7 @@ func liesInOpenings() map[string]altered {
 	nested["openings.jsonl"] = must(bundle.Lines([]bundle.Opening{outer, inner}))
 	nested = signedAnew(nested, func(*bundle.Manifest) {})
 	honest := func(o []bundle.Opening) []bundle.Opening { return o }
-	swapped := func(at int) func([]bundle.Opening) []bundle.Opening { // opens another name than the filters have
+	swapped := func(at int) func([]bundle.Opening) []bundle.Opening { // drops the first openings: at is their number
 		return func(o []bundle.Opening) []bundle.Opening { return o[at:] }
 	}
 	mallory := func(m *bundle.Manifest) { m.Filters.Agent = "mallory" }
@@ -152,7 +153,8 @@ func liesInOpenings() map[string]altered {
 	}
 }
 
-// Members of a manifest have the form that the format says, also where no check would fail.
+// Members of a manifest must have the form that VERIFY.md describes, even if no other check would
+// fail.
 func TestFormsOfAManifest(t *testing.T) { bothSay(t, formsOfAManifest()) }
 
 func formsOfAManifest() map[string]altered {
@@ -182,7 +184,7 @@ func formsOfAManifest() map[string]altered {
 	}
 }
 
-// A pin's lines about series hold for a whole history, too.
+// The lines of a pin about series are also compared with a whole history.
 func TestAPinOfSeriesAndAWholeHistory(t *testing.T) { bothSay(t, pinnedHistories()) }
 
 func pinnedHistories() map[string]altered {

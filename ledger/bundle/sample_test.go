@@ -20,7 +20,7 @@ func sampleOf(t *testing.T, files map[string][]byte, n int, nonce string) bundle
 	return must(b.Sample(t.Context(), n, nonce))
 }
 
-// A sample is drawn by the auditor's nonce alone, from the decisions that the bundle shows. Anybody
+// The auditor's nonce alone determines a sample of the decisions that the bundle shows. Anybody
 // can draw it again with SHA-256.
 func TestASampleIsDrawnByTheNonce(t *testing.T) {
 	history := slices.Repeat([]drawnEvent{{"decision", "deny", "k", 0, ""}, {"decision", "deny", "j", 0, ""}, {"receipt", "violation", "k", 0, ""}}, 200)
@@ -47,7 +47,7 @@ func TestASampleIsDrawnByTheNonce(t *testing.T) {
 	if maps.Equal(drawn(five), others) {
 		t.Error("two nonces draw the same")
 	}
-	var ranks [][]byte // by hand, of the numbers 2 to 180: every third event
+	var ranks [][]byte // ranks of the events with the numbers 2 to 180 (every third event), computed by this test
 	for sequence := int64(4); sequence <= 540; sequence += 3 {
 		sum := sha256.Sum256(fmt.Appendf(nil, "dice 6 1 5\n%d", sequence))
 		ranks = append(ranks, sum[:])

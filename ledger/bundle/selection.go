@@ -52,8 +52,8 @@ type Range struct {
 func (r Range) Ends() (low, high int64) { return max(r.First-1, 1), min(r.Last+1, r.Newest) }
 
 // Claim is the record in the event export.requested. The event is appended before the files are
-// written and fixes all events up to Through. If an event with a lower position is shown later, it
-// contradicts the claim.
+// written and fixes which numbers each series has up to the position Through. If the service shows
+// another number up to Through later, that number contradicts the claim.
 type Claim struct {
 	Schema   string   `json:"schema"` // svc-export-request-v1
 	ExportID string   `json:"exportId"`
@@ -207,9 +207,9 @@ func (v *verifier) selected(ctx context.Context) error {
 	return v.stated()
 }
 
-// listed parses a line of a bundle that does not contain every event of its tenant. It returns
-// what is wrong: the event must come after the previous one, match its own hash, and be in a
-// series of its type.
+// listed parses a line of a bundle that does not contain every event of its tenant. The event must
+// come after the previous one, match its own hash, and be in a series of its type. no names the
+// check that failed.
 func (v *verifier) listed(text []byte) (l ledger.Line, e ledger.Event, no string) {
 	l, e, ok := parseLine(text)
 	switch {
@@ -298,8 +298,8 @@ func (v *verifier) numberIn(r *shown, l *ledger.Line, e *ledger.Event) (neighbou
 	return neighbour, ""
 }
 
-// otherKind reports whether the payload of an event belongs to another series, and returns that
-// outcome and kind.
+// otherKind reports whether the payload of an event belongs to another series, and returns the
+// outcome and kind of that series.
 func (v *verifier) otherKind(l *ledger.Line) (outcome, kind string, other bool) {
 	if l.Payload == nil {
 		return "", "", false
@@ -367,7 +367,7 @@ func pinRollback(series string, newest, seen int64) reason {
 }
 
 // pinnedSeries compares the numbers in the pin with the series of a selection, or with those of a
-// whole history that goes to its end. It updates the pin.
+// history that reaches to its end. It updates the pin.
 func (v *verifier) pinnedSeries(kept *checkpoint.Pin) error {
 	if v.fork != "" {
 		return v.fork
@@ -426,11 +426,11 @@ func (v *verifier) sayRanges() {
 			v.result.Stated = append(v.result.Stated, fmt.Sprintf("at position %d: %s: %d is the newest up to %d", v.selection.Claim, series, r.Newest, v.selection.Through))
 		}
 	}
-	v.gap("that each event was numbered as its record says (checked for the %d shown; a whole export or verify checks all)", numbered)
+	v.gap("that each event was numbered as its record says (checked for the %d shown; an export of the whole history or countersign verify checks all)", numbered)
 	if f.Agent != "" {
-		v.gap("that the agent of the filters had no other data key (verify with DATA_KEK compares; erased ones cannot be told)")
+		v.gap("that the agent of the filters had no other data key (countersign verify with DATA_KEK checks this, except for erased keys)")
 	}
 	if !f.Receipts {
-		v.gap("that no approval or receipt of these decisions is left out (export with --receipts numbers those of an agent)")
+		v.gap("that no approval or receipt of these decisions is left out (an export of an agent with --receipts proves this)")
 	}
 }

@@ -30,12 +30,12 @@ type told struct {
 	proofs  func(proofs []bundle.Proof) []bundle.Proof
 	state   func(*bundle.Statement)                 // changes the statement; nil means no statement
 	open    func([]bundle.Opening) []bundle.Opening // openings of the agent's names; nil means none
-	plain   bool                                    // the claim has the agent's name
+	plain   bool                                    // the claim contains the agent's name instead of a commitment
 	through int                                     // number of events when the export was requested; 0 means all
 }
 
-// drawnEvent describes an event of a history: its kind, outcome and agent. An event without a
-// number has the kind "". of is the index of the decision of a receipt.
+// drawnEvent describes an event of a history: its kind, outcome and agent. An event of the kind
+// "member" has no number. of is the index of the decision of an approval or receipt.
 type drawnEvent struct {
 	kind, outcome, agent string
 	of                   int
@@ -289,8 +289,9 @@ func changedLine(at int, change func(*ledger.Line)) func([]ledger.Line) []ledger
 	return func(lines []ledger.Line) []ledger.Line { change(&lines[at]); return lines }
 }
 
-// The attacker has every key. If a selection cannot reveal a falsification, it is valid here; the
-// audit of the database and the export of a whole history find it.
+// The attacker has every key. A selection cannot reveal some falsifications. A selection with one
+// of these is valid here, but the audit of the database or an export of the whole history finds
+// it.
 func TestLiesInASelection(t *testing.T) { bothSay(t, liesInASelection()) }
 
 func liesInASelection() map[string]altered {
@@ -435,8 +436,8 @@ func TestWhatASelectionProves(t *testing.T) {
 	}
 }
 
-// If two readers were shown different newest numbers, or one reader was shown a higher one before,
-// their pins reveal it.
+// A pin reveals if another reader was shown another event as the newest of a series, or if this
+// reader was shown a higher number before.
 func TestAPinKeepsTheNewestOfASeries(t *testing.T) {
 	files := told{filters: bundle.Filters{Agent: "a-k", Decision: "deny"}}.draw()
 	r := verified(t, files, files["checkpoint.txt"])
@@ -449,7 +450,8 @@ func TestAPinKeepsTheNewestOfASeries(t *testing.T) {
 	bothSay(t, pinnedSeries(r.Pin))
 }
 
-// pinnedSeries has a selection with other pins. seen is the pin that it leaves.
+// pinnedSeries returns a selection with several pins, and the verdicts. seen is the pin after a
+// verification of the selection.
 func pinnedSeries(seen []byte) map[string]altered {
 	whole := told{filters: bundle.Filters{Agent: "a-k", Decision: "deny"}}
 	kept := must(checkpoint.ParsePin(seen))

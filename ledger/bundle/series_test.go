@@ -26,7 +26,7 @@ func withLines(change func(lines []ledger.Line) []ledger.Line) map[string][]byte
 	})
 }
 
-// In a bundle of a whole history, the numbers of every series are compared with the events.
+// A bundle of a whole history is not valid if the numbers of a series do not match the events.
 func TestNumbersOfAWholeHistory(t *testing.T) { bothSay(t, falseNumbers()) }
 
 func falseNumbers() map[string]altered {

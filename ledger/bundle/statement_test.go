@@ -8,7 +8,7 @@ import (
 	"github.com/countersign/countersign/ledger/bundle"
 )
 
-// A statement about an agent contains exact sums over its events, and both verifiers recount them.
+// A statement about an agent contains exact sums over its events, and the verifiers recount them.
 func TestLiesInAStatement(t *testing.T) {
 	cases := liesInAStatement()
 	bothSay(t, cases)

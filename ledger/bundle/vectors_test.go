@@ -16,7 +16,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// The test vectors of VERIFY.md are those that this program computes.
+// The test vectors of VERIFY.md are those that this test computes.
 func TestTheVectorsOfTheFormat(t *testing.T) {
 	before := sha256.Sum256([]byte("the event before"))
 	e := ledger.Event{Position: 1, Tenant: "org_1", Sequence: 4, Stream: "decision/asd_1", Version: 1, ID: "evt_1", Type: "decision.recorded", SchemaVersion: 1,

@@ -65,8 +65,8 @@ type reason string
 // Error returns the reason.
 func (r reason) Error() string { return string(r) }
 
-// Unchecked is the error of a verification that lacked something, such as a key. It has neither
-// found a fault nor proven anything.
+// Unchecked is the error of a verification that lacked something, such as a key. The verification
+// has neither found a fault nor proven anything.
 type Unchecked string
 
 // Error returns the text.
@@ -76,15 +76,15 @@ func (u Unchecked) Error() string { return string(u) }
 const (
 	noRecordKey     = Unchecked("keys: there is no record key; save the keys from /.well-known/jwks.json of the service")
 	noCheckpointKey = Unchecked("keys: there is no checkpoint key, but the bundle has a checkpoint; save the keys from /.well-known/jwks.json of the service")
-	pinUnread       = Unchecked("pin: it must be a checkpoint of this ledger that a key you trust has signed; if it is of another ledger, name another file, and if the ledger has a new checkpoint key, save its keys again")
-	pinUncovered    = Unchecked("pin: no checkpoint covers the events of this bundle, so nothing shows that they continue it; ask for a new export")
+	pinUnread       = Unchecked("pin: it must be a checkpoint of this ledger that a key you trust has signed; if the file is the pin of another ledger, name another file, and if the ledger has a new checkpoint key, save the ledger's keys again")
+	pinUncovered    = Unchecked("pin: no checkpoint covers the events of this bundle, so nothing proves that these events continue the pinned history; ask for a new export")
 )
 
 // pinUnproven is the error of a bundle that has no proof that it extends the checkpoint of the
 // pin.
 func pinUnproven(pin, head int64) error {
-	return Unchecked(fmt.Sprintf("pin: this bundle has no proof that its %d events continue the %d you have seen, and the pin is left as it was; "+
-		"bring it up to date from the service itself (countersign pin https://...), then ask for a new export", head, pin))
+	return Unchecked(fmt.Sprintf("pin: this bundle has no proof that its %d events continue the %d you have seen, and the pin was not changed; "+
+		"update the pin from the service itself (countersign pin https://...), then ask for a new export", head, pin))
 }
 
 // falsef returns a reason.
@@ -94,8 +94,8 @@ func falsef(format string, args ...any) error { return reason(fmt.Sprintf(format
 var Unprovable = []string{
 	"that every action the agents took was submitted to the service",
 	"that evidence supplied by a caller is true",
-	"that this tenant has no event after the last one here, except by the service's signature on the manifest",
-	"the time of any event beyond the order of positions (times are the server's clock)",
+	"that this tenant has no event after the last one here (only the service's signature on the manifest says so)",
+	"the time of any event; only the order of positions is proven (times are from the server's clock)",
 }
 
 // verifier is the state of one verification. It makes the checks of verify.py, in the same order.
@@ -111,9 +111,9 @@ type verifier struct {
 	from, to int64 // period of the filters, in microseconds since 1970; 0 means no limit
 
 	seen     checkpoint.Seen            // event of this tenant in the pin; zero if there is none
-	seenHere string                     // hash of the event with that sequence in the bundle; empty if there is none
+	seenHere string                     // hash of the event in the bundle with the sequence of seen; empty if there is none
 	pins     map[string]checkpoint.Seen // events in the pin, by checkpoint.SeriesName
-	fork     reason                     // first number in a series that is not the pinned event; empty if there is none
+	fork     reason                     // reason for the first event in a series that differs from the event in the pin; empty if there is none
 
 	signatures seal.Verifier
 	signer     Key // key that signed the manifest
@@ -205,7 +205,7 @@ func (v *verifier) gap(format string, args ...any) {
 }
 
 // choose selects the keys for the manifest's partition. If a key was given for this partition and
-// for AnyPartition, the former counts.
+// for AnyPartition, the key of this partition counts.
 func (v *verifier) choose() {
 	for _, key := range v.given {
 		id := seal.KeyID(key.Public)
@@ -245,8 +245,8 @@ func isHex(text string) bool {
 }
 
 // isCanonical reports whether a text is canonical JSON whose numbers are integers up to 2^53-1.
-// Every text of a bundle must be. A payload may have larger integers, because it is a string in
-// its line.
+// Every JSON text of a bundle must have this form. A payload may have larger integers, because it
+// is a string in its line.
 func isCanonical(text []byte) bool {
 	return len(text) <= maxLine && canon.IsCanonical(text) && canon.AllExact(text)
 }
@@ -352,7 +352,7 @@ func integrityOf(text jsontext.Value) (i seal.Integrity) {
 
 // manifestKinds checks the JSON types of the members that the verifier needs.
 func manifestKinds(record map[string]jsontext.Value) bool {
-	if id := record["exportId"]; len(id) > 0 && id[0] != '"' { // it may be left out
+	if id := record["exportId"]; len(id) > 0 && id[0] != '"' { // exportId may be absent
 		return false
 	}
 	for name, kind := range map[string]byte{"schema": '"', "origin": '"', "tenant": '"', "firstSequence": '0', "count": '0', "prevBeforeFirst": '"',
@@ -390,8 +390,8 @@ func isFilter(name string, value jsontext.Value) bool {
 }
 
 // mayHide reports whether the filters allow an event without payload. Events outside of the period
-// never show their payload. Within the period only decisions, and the approvals and receipts in
-// their streams, may lack it.
+// never show their payload. Within the period a payload may be missing only if the filters select
+// decisions, and only from decisions and from the approvals and receipts in their streams.
 func (v *verifier) mayHide(l ledger.Line) bool {
 	return v.isOutside(l.OccurredUS) || strings.HasPrefix(l.Stream, "decision/") && v.m.Filters.Selects()
 }
@@ -627,7 +627,7 @@ func parseLine(text []byte) (l ledger.Line, e ledger.Event, ok bool) {
 	return l, e, ok
 }
 
-// isPayload reports whether a text is a strict JSON object for isStrict.
+// isPayload reports whether a text is a JSON object that isStrict accepts.
 func isPayload(text string) bool { return strings.HasPrefix(text, "{") && isStrict(text) }
 
 // isStrict reports whether a text is strict JSON without white space and within the allowed depth;
@@ -711,7 +711,7 @@ func (v *verifier) record(l ledger.Line, prior map[string]string) string {
 	if signature != "" {
 		good = v.signatures.Signed(key, seal.TypeCommitted, record, signature)
 	}
-	if signature == "" || !bytes.Contains(record, committed) { // integrity is about the record with its values, which openings verifies
+	if signature == "" || !bytes.Contains(record, committed) { // if the record has commitments, integrity covers the record with its original values, which the method openings verifies
 		good = good && canon.Hash(record) == i.RecordHash && v.signatures.Signed(key, i.PayloadType, record, i.Signature)
 	}
 	switch orgID := said["orgId"]; {
@@ -814,7 +814,8 @@ func (v *verifier) inclusion(ctx context.Context) error {
 }
 
 // AllProofs is the largest number of events in a bundle with a proof for each event. In a larger
-// bundle only the first and the last event have a proof.
+// bundle only the first and the last event need a proof, and in a selection or dispute pack the
+// events in verifier.ends.
 const AllProofs = 10_000
 
 // policies checks that the files of policies and rules have the hashes in their names. Decisions
@@ -871,8 +872,8 @@ func (v *verifier) pinned(ctx context.Context) error {
 	return nil
 }
 
-// pinnedTenant compares the events with the event of this tenant in the pin. A bundle without the
-// filter to must not end before that event.
+// pinnedTenant compares the events with the event of this tenant in the pin. If the filters have
+// no To, the bundle must not end before that event.
 func (v *verifier) pinnedTenant() error {
 	seen, last := v.seen.Sequence, v.sequence
 	switch {

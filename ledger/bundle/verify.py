@@ -101,11 +101,11 @@ class Unchecked(Exception):
 
 NO_RECORD_KEY = "keys: there is no record key; save the keys from /.well-known/jwks.json of the service"
 NO_CHECKPOINT_KEY = "keys: there is no checkpoint key, but the bundle has a checkpoint; save the keys from /.well-known/jwks.json of the service"
-PIN_UNREAD = ("pin: it must be a checkpoint of this ledger that a key you trust has signed; if it is of another ledger, name another file, "
-              "and if the ledger has a new checkpoint key, save its keys again")
-PIN_UNCOVERED = "pin: no checkpoint covers the events of this bundle, so nothing shows that they continue it; ask for a new export"
-PIN_UNPROVEN = ("pin: this bundle has no proof that its %d events continue the %d you have seen, and the pin is left as it was; "
-                "bring it up to date from the service itself (countersign pin https://...), then ask for a new export")
+PIN_UNREAD = ("pin: it must be a checkpoint of this ledger that a key you trust has signed; if the file is the pin of another ledger, name another file, "
+              "and if the ledger has a new checkpoint key, save the ledger's keys again")
+PIN_UNCOVERED = "pin: no checkpoint covers the events of this bundle, so nothing proves that these events continue the pinned history; ask for a new export"
+PIN_UNPROVEN = ("pin: this bundle has no proof that its %d events continue the %d you have seen, and the pin was not changed; "
+                "update the pin from the service itself (countersign pin https://...), then ask for a new export")
 
 
 def check(true, reason):
@@ -1090,11 +1090,11 @@ class Bundle:
                 self.proven_.append("without a gap: %s: %d to %d" % (of.shown, of.first, of.last))
             newest = "%d is the newest up to" % of.newest if of.newest else "no number was ever given up to"
             self.stated.append("at position %d: %s: %s %d" % (s["claim"], of.shown, newest, s["through"]))
-        self.gaps.append("that each event was numbered as its record says (checked for the %d shown; a whole export or verify checks all)" % numbered)
+        self.gaps.append("that each event was numbered as its record says (checked for the %d shown; an export of the whole history or countersign verify checks all)" % numbered)
         if f.get("agent"):
-            self.gaps.append("that the agent of the filters had no other data key (verify with DATA_KEK compares; erased ones cannot be told)")
+            self.gaps.append("that the agent of the filters had no other data key (countersign verify with DATA_KEK checks this, except for erased keys)")
         if not f.get("receipts"):
-            self.gaps.append("that no approval or receipt of these decisions is left out (export with --receipts numbers those of an agent)")
+            self.gaps.append("that no approval or receipt of these decisions is left out (an export of an agent with --receipts proves this)")
 
     def pinned_series(self):
         """Holds the series of a selection, or those of a history that goes to its end, against
@@ -1379,8 +1379,8 @@ VIEWS = "VIEWS not checked: of views/, pack/, VERIFY.md and verify.py it is only
 ALWAYS = [
     "that every action the agents took was submitted to the service",
     "that evidence supplied by a caller is true",
-    "that this tenant has no event after the last one here, except by the service's signature on the manifest",
-    "the time of any event beyond the order of positions (times are the server's clock)",
+    "that this tenant has no event after the last one here (only the service's signature on the manifest says so)",
+    "the time of any event; only the order of positions is proven (times are from the server's clock)",
 ]
 
 

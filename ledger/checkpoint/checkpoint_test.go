@@ -181,7 +181,8 @@ func TestFilesComeBackWhole(t *testing.T) {
 	}
 }
 
-// Prune keeps one note of each hour, and the notes that it must keep.
+// Of the notes below a size, Prune keeps one for each hour and those that the caller wants to
+// keep.
 func TestPruneLeavesOneOfEachHour(t *testing.T) {
 	f := checkpoint.Folder{Path: t.TempDir()}
 	for size := range int64(10) {
@@ -193,7 +194,7 @@ func TestPruneLeavesOneOfEachHour(t *testing.T) {
 		t.Fatal(err)
 	}
 	left, err := filepath.Glob(filepath.Join(f.Path, "*", "*", "*.note"))
-	if err != nil || len(left) < 4 || len(left) > 5 { // 9, 8, 2, and one more, or two if an hour has just ended
+	if err != nil || len(left) < 4 || len(left) > 5 { // notes 9, 8 and 2, and one more, or two more if an hour has just ended
 		t.Errorf("left: %v, %v", left, err)
 	}
 	if _, err := os.Stat(left[len(left)-1]); err != nil {

@@ -16,7 +16,7 @@ import (
 
 // A note has a second signature line of the ledger's key. It signs the same root for COSE receipts
 // (RFC 9942): from this line and an inclusion proof anybody can make a receipt of any event later,
-// without the key. Readers of notes skip the line, because its algorithm is another.
+// without the key. Other readers of notes skip the line, because they do not know its algorithm.
 //
 // The signature is Ed25519 over the Sig_structure of RFC 9052
 //
@@ -99,8 +99,8 @@ type Receipts struct {
 	protected, signature []byte
 }
 
-// NewReceipts reads a note. One of the keys must have signed both the note and its line for
-// receipts.
+// NewReceipts reads a note. One of the keys must have signed the note, and one of them its line
+// for receipts.
 func NewReceipts(text []byte, keys ...ed25519.PublicKey) (Receipts, error) {
 	c, err := Parse(text)
 	if err == nil {

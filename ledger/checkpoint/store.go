@@ -223,8 +223,8 @@ func backwards(path string) []string {
 	return names
 }
 
-// Prune deletes the notes of an epoch below a size. It keeps the newest note of each hour (by file
-// time) and the notes whose size keep accepts.
+// Prune deletes notes of an epoch whose size is below a limit. It keeps the newest note of each
+// hour (by file time) and the notes whose size keep accepts.
 func (f Folder) Prune(origin string, epoch, below int64, keep func(size int64) bool) error {
 	folder := filepath.Dir(filepath.Join(f.Path, filepath.FromSlash(name(origin, epoch, 0))))
 	hours := map[int64]bool{}

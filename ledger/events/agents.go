@@ -38,7 +38,7 @@ type AgentRegistered struct {
 	Name         any    `json:"name" personal:"true"`
 	IdentityType string `json:"identityType"` // "anonymous" or "verified_email"
 	Email        any    `json:"email,omitempty" personal:"true"`
-	SecretHash   string `json:"secretHash"` // SHA-256 of the 32 bytes, hex
+	SecretHash   string `json:"secretHash"` // SHA-256 of the secret's 32 bytes, in hex
 	Subject      string `json:"subject"`    // id of the data key that encrypts the agent's calls
 }
 
@@ -68,9 +68,9 @@ type AccessTokenRevoked struct {
 }
 
 // CreditGranted is credit.granted, schema version 1, in the stream verified_agents. That stream
-// accepts a hundred of these events, and one for each e-mail address. If the stream agent/<client
-// id> is in another partition, it gets a copy, because agent.verified is appended first and cannot
-// contain the credit yet.
+// accepts at most a hundred of these events, and one for each e-mail address. If the stream
+// agent/<client id> is in another partition, it gets a copy of the event, because agent.verified
+// is appended first and cannot contain the credit yet.
 type CreditGranted struct {
 	ClientID   string `json:"clientId"`
 	CustomerID string `json:"customerId"` // cus_…

@@ -45,8 +45,9 @@ type kind struct {
 	// inSQL means that a database function reads the payload (erase_subject), so it is stored
 	// unpacked.
 	inSQL bool
-	// archived means that old payloads of the type may be moved out of the database. These types
-	// make up most of its size, and are read again only if a caller requests that record.
+	// archived means that old payloads of the type may be moved out of the database. Payloads of
+	// these types make up most of the database, and old ones are read again only if a caller
+	// requests that record.
 	// Decisions and credentials depend only on events of other types.
 	archived bool
 	// series says how events of the type are numbered. With the zero value they are not.

@@ -63,9 +63,9 @@ type SigningKeyRetired struct {
 }
 
 // KeyRequested is key.requested, schema version 1. In the stream free_keys/<reference>/<yyyy-mm>
-// it counts the free keys of an e-mail address in a month; the stream's name contains the address
-// only as a reference under a key that can be destroyed. In the stream account_keys/<customer id>
-// it lists the keys of an account.
+// it counts the free keys of an e-mail address in a month. The reference in the stream's name is a
+// keyed hash of the address, and its key can be destroyed. In the stream account_keys/<customer
+// id> it lists the keys of an account.
 type KeyRequested struct {
 	KeyID string `json:"keyId"`        // key_…
 	ID    string `json:"id,omitempty"` // public part of a key in an account, which names the key's stream

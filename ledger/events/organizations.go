@@ -54,7 +54,7 @@ var organizations = []kind{
 
 // CustomerCreated is customer.created, schema version 1, the first event of the stream
 // customer/<customer id> in the tenant service. Its idempotency key is the data key of the e-mail
-// address, so an address that was not erased has one customer.
+// address. So an address has one customer until it is erased.
 type CustomerCreated struct {
 	CustomerID string `json:"customerId"` // cus_…
 	Email      any    `json:"email" personal:"true"`
@@ -81,7 +81,7 @@ type OrganizationUpdated struct {
 }
 
 // MemberAdded is member.added, schema version 1, in the stream organization. If the customer is
-// already a member, it changes the role.
+// already a member, the event changes the role.
 type MemberAdded struct {
 	MemberID string `json:"memberId"` // cus_…
 	Role     string `json:"role"`     // "owner", "admin", "developer" or "auditor"
@@ -91,7 +91,7 @@ type MemberAdded struct {
 // MemberRemoved is member.removed, schema version 1, in the stream organization.
 type MemberRemoved struct {
 	MemberID string `json:"memberId"`
-	Reason   string `json:"reason,omitempty"` // as the member who removed them gave it
+	Reason   string `json:"reason,omitempty"` // reason in the words of the member who removed this one
 }
 
 // OrganizationTokenIssued is organization_token.issued, schema version 1, the first event of the
@@ -99,7 +99,7 @@ type MemberRemoved struct {
 type OrganizationTokenIssued struct {
 	TokenID    string   `json:"tokenId"` // 12 characters
 	Name       string   `json:"name,omitempty"`
-	SecretHash string   `json:"secretHash"` // SHA-256 of the 32 bytes, hex
+	SecretHash string   `json:"secretHash"` // SHA-256 of the secret's 32 bytes, in hex
 	Scopes     []string `json:"scopes"`
 	CreatedBy  string   `json:"createdBy"`        // cus_… or "operator"
 	Member     string   `json:"member,omitempty"` // owner of the token, if that is not its creator

@@ -147,9 +147,9 @@ type EntitlementRevoked struct {
 	Reason  string `json:"reason"`
 }
 
-// DownloadConsumed is download.consumed, schema version 1, in the stream download/<purchase id>. It
-// is appended just before the file is sent. The link's secret is not stored; the append's
-// idempotency key contains the hash of its hash.
+// DownloadConsumed is download.consumed, schema version 1, in the stream download/<purchase id>.
+// It is appended just before the file is sent. The link's secret is not stored; the append's
+// idempotency key contains a hash of the secret's hash.
 type DownloadConsumed struct {
 	PurchaseID string `json:"purchaseId"`
 	Product    string `json:"product"`

@@ -31,7 +31,8 @@ func Read(eventType string, schemaVersion int, payload []byte, stored any) error
 }
 
 // ReadOpened decodes a payload whose personal members were restored. Erased members stay
-// commitments. It does not check the payload again, which was checked when it was encrypted.
+// commitments. ReadOpened does not check the payload again, because it was checked when it was
+// encrypted.
 func ReadOpened(eventType string, schemaVersion int, payload []byte, stored any) error {
 	if _, err := kindInto(eventType, schemaVersion, stored); err != nil {
 		return err

@@ -28,7 +28,7 @@ import (
 type Options struct {
 	Signer    *seal.Signer // key that signs only checkpoints
 	Folder    checkpoint.Folder
-	Mirrors   []checkpoint.Store   // stores that get the newest note; a failure is logged, and the next note is tried
+	Mirrors   []checkpoint.Store   // stores that get the newest note; if one fails, the failure is logged, and the store gets the next note
 	Witnesses []checkpoint.Witness // witnesses that get the newest note, with the same handling of failures
 	Every     time.Duration        // time between two checkpoints; 0 means a second
 	Step      int64                // largest number of events by which one transaction grows the tree; 0 means 20,000
@@ -71,8 +71,8 @@ type keeper struct {
 
 // Start starts a keeper for each partition. It signs a checkpoint about every second in which
 // there are new events, until the ledger is closed. If several nodes use one database, the first
-// to lock the tree signs. In a ledger without checkpoints, Start appends an event that states what
-// the first one covers. CheckOutside must run before Start.
+// to lock the tree signs. In a ledger without checkpoints, Start appends an event that states
+// which existing events the first checkpoint covers. CheckOutside must run before Start.
 //
 // A tree that is several steps behind the head grows in the background: Start does not wait for
 // it, and appends continue.
@@ -270,13 +270,13 @@ func (k *keeper) toHead(ctx context.Context) error {
 // run signs a checkpoint after changes, at most one per interval, until ctx ends. Then it signs a
 // last one that covers all acknowledged events, so that a rollback of the database while no node
 // runs is detected. When ctx ends, the session of an interrupted step may still lock the tree; so
-// the last step waits for the lock (here).
+// the last step waits for the lock (method here).
 func (k *keeper) run(ctx context.Context) {
 	defer func() {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWithin)
 		defer cancel()
 		if err := k.here(last, math.MaxInt64, true); err != nil {
-			k.ledger.Log().Warn("the last checkpoint could not be made; no note outside covers the events of the last second", "error", err)
+			k.ledger.Log().Warn("the last checkpoint could not be made; no note outside the database covers the events of the last second", "error", err)
 		}
 	}()
 	pruned := time.Now()
@@ -331,7 +331,7 @@ func (k *keeper) publish(made *checkpoint.Published) {
 	}
 }
 
-// follow reads the newest checkpoint, which another node has made, into kept.
+// follow stores the newest checkpoint, which another node has made, in kept.
 func (k *keeper) follow(ctx context.Context) error {
 	newest, err := Newest(ctx, k.partition)
 	if err == nil && newest != nil {

@@ -34,8 +34,9 @@ func (s telling) Put(ctx context.Context, epoch int64, c checkpoint.Checkpoint, 
 	return err
 }
 
-// A ledger without checkpoints gets an event that states what the first one covers. Each
-// checkpoint is stored outside the database before it is published, and proves every event.
+// A ledger without checkpoints gets an event that states which existing events the first
+// checkpoint covers. Each checkpoint is stored outside the database before it is published, and
+// proves every event.
 func TestCheckpointsOfAnExistingLedger(t *testing.T) {
 	t.Parallel()
 	db := fixture.OnePartition(t)

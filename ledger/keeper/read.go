@@ -52,7 +52,8 @@ func At(ctx context.Context, p *ledger.Partition, size int64) (*checkpoint.Publi
 	return checkpoint.NewPublished(checkpoint.Checkpoint{Origin: p.Origin(), Size: size, Root: tree.Hash(root)}, 0, []byte(note)), nil
 }
 
-// Sizes returns the sizes of up to limit newest checkpoints below a size, in ascending order.
+// Sizes returns the sizes of the newest checkpoints below a size, at most limit of them, in
+// ascending order.
 func Sizes(ctx context.Context, p *ledger.Partition, below int64, limit int) (sizes []int64, err error) {
 	err = p.Ledger().Reading(ctx, func() error {
 		rows, err := p.Ledger().Pool().Query(ctx, `select size from checkpoints where p = $1 and size < $2 order by size desc limit $3`, p.Number(), below, limit)
@@ -126,7 +127,7 @@ func proofsAt(ctx context.Context, p *ledger.Partition, size int64, root tree.Ha
 }
 
 // Tile returns the first width hashes of a stored tile. It returns nil if the newest checkpoint
-// covers fewer.
+// covers fewer hashes of the tile.
 func Tile(ctx context.Context, p *ledger.Partition, level int, n int64, width int) ([]byte, error) {
 	newest, err := newest(ctx, p)
 	if err != nil || newest == nil {

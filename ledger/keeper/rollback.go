@@ -28,7 +28,7 @@ const endBatch = 1000
 // has other events: it was restored from an older copy, truncated or replaced.
 type Rollback struct {
 	Partition int16
-	From, To  int64  // positions of the missing events; if From is 1, these may be other events instead
+	From, To  int64  // positions of the missing events; if From is 1, the database may have other events at these positions instead
 	Head      int64  // last position in the database
 	Store     string // store that has the note
 	Reason    string

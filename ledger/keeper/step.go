@@ -106,8 +106,8 @@ func (k *keeper) resume(ctx context.Context, tx pgx.Tx, size int64, root ledger.
 	return b, nil
 }
 
-// add grows the tree by the events after position size, up to upTo. It queries only events that
-// this node does not have in memory.
+// add grows the tree by the events after the position size, up to the position upTo. It queries
+// only events that this node does not have in memory.
 func (k *keeper) add(ctx context.Context, tx pgx.Tx, size, upTo int64) (full []tree.Tile, err error) {
 	add := func(hash ledger.Hash) {
 		k.builder.Add(tree.Leaf(hash), func(t tree.Tile) { full = append(full, t) })
@@ -144,7 +144,7 @@ func (k *keeper) add(ctx context.Context, tx pgx.Tx, size, upTo int64) (full []t
 }
 
 // sign returns the note of the tree. It signs and stores a new one outside the database, unless
-// the database has a note of this size.
+// the database already has a note of this tree.
 func (k *keeper) sign(ctx context.Context, tx pgx.Tx, epoch int64) (*checkpoint.Published, error) {
 	c := checkpoint.Checkpoint{Origin: k.partition.Origin(), Size: k.builder.Size(), Root: k.builder.Root()}
 	var stored string

@@ -38,7 +38,7 @@ func (k *keeper) mirror(ctx context.Context) {
 }
 
 // witness sends a checkpoint to a witness and adds the returned signature line to the note. seen
-// is the last size that the witness has seen. If it is wrong, the witness answers with the right
+// is the last size that the witness has seen. If seen is wrong, the witness answers with the right
 // size, and the checkpoint is sent again.
 func (k *keeper) witness(ctx context.Context, w checkpoint.Witness, made *checkpoint.Published, seen *int64) error {
 	proofs, newest, err := Proofs(ctx, k.partition)
@@ -48,7 +48,7 @@ func (k *keeper) witness(ctx context.Context, w checkpoint.Witness, made *checkp
 	for range 2 {
 		var proof []tree.Hash
 		if *seen > made.Size {
-			return fmt.Errorf("%w: it is at size %d and this ledger at %d", checkpoint.ErrInconsistent, *seen, made.Size)
+			return fmt.Errorf("%w: the witness is at size %d, this ledger at size %d", checkpoint.ErrInconsistent, *seen, made.Size)
 		}
 		if *seen > 0 {
 			if proof, err = proofs.Consistency(*seen, made.Size); err != nil {

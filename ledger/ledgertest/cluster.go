@@ -69,7 +69,7 @@ func workersOf(ctx context.Context, super string) ([]string, error) {
 	})
 }
 
-// join makes the databases of one name on all servers a cluster.
+// join connects the databases with this name on all servers to a cluster.
 func (s testServer) join(ctx context.Context, database string) error {
 	servers := append([]string{s.super}, s.workers...)
 	for _, server := range servers {

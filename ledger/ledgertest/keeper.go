@@ -51,8 +51,8 @@ const (
 	roomNeeded = 512 << 20
 )
 
-// This init is the only code in this repository that runs before main: a test binary has no other
-// hook that all packages which import this one share.
+// This is the only init function in this repository: a test binary has no other hook that all
+// packages which import this one share.
 func init() {
 	dir := os.Getenv(keeperEnv)
 	if dir == "" {
@@ -186,8 +186,8 @@ func keep(dir string) error {
 	if err == nil {
 		last, err = untilUnused(ctx, s, filepath.Join(dir, "users"))
 	}
-	// A program that starts now waits for the lock that last has. After that it finds neither URL
-	// nor keeper, and starts a new keeper.
+	// A program that starts now waits for its lock on users, which last has. After that it finds
+	// neither URL nor keeper, and starts a new keeper.
 	err = errors.Join(err, os.Remove(ready), s.Stop(), discard(data), me.Close())
 	if last != nil {
 		err = errors.Join(err, last.Close())
@@ -204,8 +204,9 @@ var settings = []string{
 	"autovacuum=off",
 }
 
-// untilUnused waits until no test program has locked users for keepFor, and returns with that
-// lock. It returns without the lock if the server has ended or the keeper was signalled.
+// untilUnused waits until the file users has not been locked by a test program for keepFor, and
+// returns the file with an exclusive lock. It returns the file without the lock if the server has
+// ended or the keeper was signalled.
 func untilUnused(ctx context.Context, s *localpg.Server, path string) (*os.File, error) {
 	f, err := open(path)
 	if err != nil {

@@ -171,9 +171,9 @@ func (s testServer) copy(ctx context.Context, t testing.TB, template string) *DB
 	}
 }
 
-// untilUsersLeft waits until the sessions of a database end whose clients have just disconnected,
-// which takes one or two milliseconds. A drop that meets a session waits a tenth of a second
-// before it checks again, and delays other tests.
+// untilUsersLeft waits for the end of sessions whose clients have just disconnected, which takes
+// one or two milliseconds. A drop that meets a session waits a tenth of a second before it checks
+// again, and delays other tests.
 const untilUsersLeft = `do $$ begin
 	for i in 1..50 loop
 		exit when not exists (select from pg_stat_activity where datname = '%s');

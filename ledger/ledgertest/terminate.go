@@ -12,7 +12,7 @@ import (
 // terminateEvery is the shortest time between two rounds of Terminate.
 const terminateEvery = 10 * time.Millisecond
 
-// Terminate ends about a share of the database's sessions, in rounds, until stop is closed. It
+// Terminate ends about this share of the database's sessions, in rounds, until stop is closed. It
 // returns the number of ended sessions. A round starts only after the result of done has grown.
 // Otherwise, if a session took longer to start than a round, the tested work would make no
 // progress.

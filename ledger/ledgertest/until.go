@@ -7,7 +7,7 @@ import (
 
 const (
 	untilEvery  = 5 * time.Millisecond
-	untilBefore = 5 * time.Second // time before the deadline of go test, whose own message would not name the condition
+	untilBefore = 5 * time.Second // time before go test's deadline at which Until fails; the message of go test would not name the condition
 )
 
 // Until waits until done returns true. It has no time-out of its own, because a machine may be

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// account is the user that runs the server: the user of this process or, if that is root, which
-// PostgreSQL refuses, the user postgres or nobody.
+// account is the user that runs the server: the user of this process or, if that user is root,
+// postgres or nobody, because PostgreSQL refuses root.
 type account struct {
 	name     string
 	uid, gid uint32
@@ -67,7 +67,7 @@ func (a account) makeDataDir(dir string) error {
 		return err
 	}
 	if closed, ok := a.closedParent(dir); ok {
-		return fmt.Errorf("the data folder %s cannot be reached by user %s, as which PostgreSQL runs: %s is closed to it; choose another folder with --data", dir, a.name, closed)
+		return fmt.Errorf("the data folder %s cannot be reached by user %s, as which PostgreSQL runs: %s is closed to that user; choose another folder with --data", dir, a.name, closed)
 	}
 	return nil
 }
@@ -136,9 +136,9 @@ func (a account) enters(info fs.FileInfo) bool {
 	return info.Mode()&0o001 != 0
 }
 
-// socketDir returns the folder for the socket: run in the data folder. If that path is too long
-// for a socket, it creates a folder for temporary files and returns it as temp, too; the caller
-// must remove it.
+// socketDir returns the folder for the socket: the folder "run" in the data folder. If the path of
+// that folder is too long for a socket, socketDir creates a folder for temporary files and returns
+// it as temp, too; the caller must remove it.
 func (l *launcher) socketDir() (dir, temp string, err error) {
 	name := fmt.Sprintf("/.s.PGSQL.%d", port)
 	dir = filepath.Join(l.dataDir, "run")

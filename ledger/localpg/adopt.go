@@ -143,8 +143,8 @@ const (
 	foreign              // another server
 )
 
-// probe finds out which server answers on a socket. It is ours only if its data folder is our
-// folder.
+// probe finds out which server answers on a socket. The server is ours only if its data folder is
+// our folder.
 func probe(ctx context.Context, socketDir string, port int, pgDir string) (state, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeWithin)
 	defer cancel()

@@ -55,7 +55,7 @@ func (l *launcher) logFolder() (string, error) {
 		return "", err
 	}
 	if closed, ok := l.user.closedParent(folder); ok {
-		return "", fmt.Errorf("the folder for the log %s cannot be reached by user %s: %s is closed to it", folder, l.user.name, closed)
+		return "", fmt.Errorf("the log folder %s cannot be reached by user %s: %s is closed to that user", folder, l.user.name, closed)
 	}
 	return folder, os.WriteFile(remembered, []byte(folder+"\n"), 0o600)
 }
@@ -182,7 +182,7 @@ type Recovery struct {
 // ErrBeforeBase means that the requested moment is before the base copy.
 var ErrBeforeBase = errors.New("use an earlier base copy, or request a later time or position: the one you requested is before the base copy")
 
-// Recover creates the cluster of an empty data folder from a base copy and the archived log, and
+// Recover creates the cluster in an empty data folder from a base copy and the archived log, and
 // stops its server again. If it fails, it leaves no cluster.
 func Recover(ctx context.Context, o Options, base io.Reader, r Recovery) (err error) {
 	// Lock the data folder, which must not contain a cluster, and unpack the base copy.

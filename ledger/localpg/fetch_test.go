@@ -22,7 +22,7 @@ import (
 	"github.com/countersign/countersign/migrations"
 )
 
-// An entry of a package. Mode 0 means an ordinary file.
+// entry is an entry of a package. Mode 0 means an ordinary file.
 type entry struct {
 	name, text string
 	kind       byte

@@ -10,12 +10,12 @@
 //	postgres.log   output of the server
 //
 // The server listens only on a socket, in a folder that no other user may enter. So it trusts
-// every connection and needs neither password nor port. If root starts it, the server runs as a
-// user that other programs share. Then only root may log in, which the kernel confirms to the
-// server (peer authentication). The server is a child of this process and ends with it, even after
-// kill -9: on Linux the kernel signals it; on other systems the orphan continues and the next
-// Start adopts it. A second program that calls Start for the same folder adopts the running
-// server.
+// every connection and needs neither password nor port. If root starts it, the server runs as the
+// user postgres or nobody, and other programs may run as that user, too. Then only root may log
+// in; the kernel tells the server which user connects (peer authentication). The server is a child
+// of this process and ends with it, even after kill -9: on Linux the kernel signals it; on other
+// systems the orphan continues and the next Start adopts it. A second program that calls Start for
+// the same folder adopts the running server.
 //
 // On Windows Start returns ErrNoPostgres: there a ledger needs DATABASE_URL.
 package localpg
@@ -93,7 +93,7 @@ func (s *Server) Adopted() bool { return s.child == nil }
 func (s *Server) DataDir() string { return s.dataDir }
 
 func socketURL(dir string, port int, role, database string) string {
-	// It sets all parameters that the environment could change (PGPORT, PGSSLMODE).
+	// The query sets all parameters that the environment could change (PGPORT, PGSSLMODE).
 	query := url.Values{"host": {dir}, "port": {strconv.Itoa(port)}, "user": {role}, "sslmode": {"disable"}}
 	return "postgres:///" + url.PathEscape(database) + "?" + query.Encode()
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// childEnv makes this test binary another program. Some tests must kill a program, and a test
-// cannot kill itself.
+// childEnv is the environment variable that makes this test binary run as another program. Some
+// tests must kill a program, and a test cannot kill itself.
 const childEnv = "LOCALPG_TEST_CHILD"
 
 func TestMain(m *testing.M) {

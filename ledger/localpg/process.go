@@ -23,8 +23,8 @@ type child struct {
 	err     error // result of Wait; valid once done is closed
 }
 
-// launch starts a program as the account, in its own process group, with the parent-death signal
-// where there is one. The kernel sends that signal when the forking thread ends, not the process,
+// launch starts a program as the account, in its own process group. On Linux the child gets the
+// parent-death signal. The kernel sends that signal when the forking thread ends, not the process,
 // so the thread is kept until the child has ended. The child inherits the files and the locks on
 // them.
 func launch(path string, args []string, as account, output io.Writer, inherits ...*os.File) (*child, error) {

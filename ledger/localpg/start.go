@@ -95,7 +95,7 @@ func (s *Server) Stop() error {
 // started the server has ended.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
-// A launcher is the state of one call of Start, which has locked the data folder.
+// launcher is the state of one call of Start or Recover.
 type launcher struct {
 	Options
 	dataDir string
@@ -267,7 +267,7 @@ func (l *launcher) run(ctx context.Context, bin binaries, socketDir string) (*ch
 	defer alive.Close() // the child has a copy of the descriptor
 	folder, err := l.logFolder()
 	if err != nil {
-		return nil, fmt.Errorf("keep the log: %w", err)
+		return nil, fmt.Errorf("prepare the folder for the write-ahead log: %w", err)
 	}
 	args := []string{"-D", l.pgDir}
 	for _, setting := range l.settings(socketDir, folder) {

@@ -11,8 +11,8 @@ import (
 	"github.com/countersign/countersign/migrations"
 )
 
-// If root starts the server, it runs as a user that other programs share. These programs can enter
-// its folders as the server can, but may not log in.
+// If root starts the server, the server runs as a user that other programs share. These programs
+// can enter its folders as the server can, but may not log in.
 func TestASharedUserMayNotLogIn(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("root alone starts a server as another user")

@@ -150,7 +150,7 @@ func TestStartWhileTheLastServerStops(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = next.Stop() })
-		if next.Adopted() { // it started before the stop, and lost its server by it
+		if next.Adopted() { // it had adopted the old server before the stop ended that server
 			<-next.Done()
 			next = start(t, Options{DataDir: dir})
 		}
@@ -437,7 +437,7 @@ func TestFoldersThatAreNotOursAreLeftAlone(t *testing.T) {
 		if err := os.Chmod(filepath.Dir(dir), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		wantRefused(t, dir, filepath.Dir(dir)+" is closed to it")
+		wantRefused(t, dir, filepath.Dir(dir)+" is closed to that user")
 	})
 }
 

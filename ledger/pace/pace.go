@@ -16,7 +16,7 @@ import (
 type Pace struct {
 	head  func(context.Context) (int64, error)
 	began time.Time // start of the work since the last Rest
-	seen  int64     // number of events at time at
+	seen  int64     // number of events when at was set
 	at    time.Time
 }
 

@@ -54,8 +54,9 @@ type Examiner struct {
 }
 
 // Examine checks every member of a document, which must be strict JSON. If a signed record covers
-// a member, Examine recomputes it from the record or compares it. Other members are reported as
-// gaps. The error is a *canon.Error: the document cannot be parsed, or nothing in it is signed.
+// a member, Examine compares the member with the record, or its hash with a hash in the record.
+// Other members are reported as gaps. The error is a *canon.Error: the document cannot be parsed,
+// or nothing in it is signed.
 func (x Examiner) Examine(text []byte) (Examination, error) {
 	canonical, err := canon.Canonical(text)
 	if err != nil {
@@ -317,8 +318,8 @@ func (d *document) compare(path, name string, value jsontext.Value, f found, tel
 	return true
 }
 
-// counterpart returns the member of a name from the workflow of a record, or from the record
-// itself.
+// counterpart returns the member with this name from the workflow in a record, or else from the
+// record itself. of says which of the two has it.
 func (f found) counterpart(name string) (of string, value jsontext.Value, ok bool) {
 	if value := f.workflow[name]; value != nil {
 		return "workflow", value, true

@@ -60,8 +60,9 @@ func (v *Verifier) Signed(key ed25519.PublicKey, payloadType string, canonical [
 	return bytes.Equal(r.Bytes(), octets[:32])
 }
 
-// multiples returns the multiples of the negated key, or nil if the key has too few signatures so
-// far to justify computing them.
+// multiples returns the multiples of the negated key. It returns nil if the key has too few
+// signatures so far to justify computing them, if the Verifier has cached enough other keys, or if
+// the key is not a valid point.
 func (v *Verifier) multiples(key ed25519.PublicKey) *multiples {
 	v.mu.Lock()
 	k := v.keys[string(key)]

@@ -41,7 +41,8 @@ func (p *Proofs) Inclusion(size, position int64) ([]Hash, error) {
 	return []Hash(proof), err
 }
 
-// Consistency returns a proof that the tree of size to extends the tree of size from.
+// Consistency returns a proof that a tree extends its own earlier state. Its sizes are from
+// (earlier) and to (later).
 func (p *Proofs) Consistency(from, to int64) ([]Hash, error) {
 	if from < 1 || from > to || to > p.size {
 		return nil, fmt.Errorf("%w: sizes %d and %d", ErrNoTile, from, to)
@@ -58,9 +59,9 @@ func (p *Proofs) Root(size int64) (Hash, error) {
 	return tlog.TreeHash(size, p.hashes)
 }
 
-// Range returns a proof that the tree of a size contains the events at positions from+1 to to.
-// before and behind are the roots of the perfect subtrees on either side, from left to right.
-// Together with the leaves in the range they cover the tree.
+// Range returns a proof that the tree of a size contains the events after position from, up to and
+// including position to. before and behind are the roots of the perfect subtrees on either side,
+// from left to right. Together with the leaves in the range they cover the tree.
 func (p *Proofs) Range(size, from, to int64) (before, behind []Hash, err error) {
 	if from < 0 || from >= to || to > size || size > p.size {
 		return nil, nil, fmt.Errorf("%w: positions %d to %d of %d", ErrNoTile, from+1, to, size)
@@ -77,8 +78,8 @@ func (p *Proofs) Range(size, from, to int64) (before, behind []Hash, err error) 
 	return hashes[:len(left):len(left)], hashes[len(left):], nil
 }
 
-// CheckRange checks a proof of Range. leaves are those at the positions after from, and root is
-// that of the tree of this size.
+// CheckRange checks a proof of Range. leaves are those of the range, which begins after position
+// from; root is that of the tree of this size.
 func CheckRange(before, behind []Hash, size int64, root Hash, from int64, leaves []Hash) error {
 	bad := errors.New("the hashes do not match the tree on both sides of the range")
 	to := from + int64(len(leaves))
@@ -105,14 +106,14 @@ func CheckRange(before, behind []Hash, size int64, root Hash, from int64, leaves
 	return nil
 }
 
-// subtree is a perfect subtree. It covers 2^level leaves, beginning at index from.
+// subtree is a perfect subtree. It covers 2^level leaves; from is the index of the first one.
 type subtree struct {
 	from  int64
 	level int
 }
 
-// subtrees returns the smallest list of perfect subtrees that cover the leaves from index from to
-// to-1.
+// subtrees returns the smallest list of perfect subtrees that cover a range of leaves: from is the
+// index of the first one, and to the index after the last one.
 func subtrees(from, to int64) (list []subtree) {
 	for from < to {
 		level := 0
@@ -125,8 +126,8 @@ func subtrees(from, to int64) (list []subtree) {
 	return list
 }
 
-// rootOf computes the hash over the leaves from index from to to-1. The known subtrees must cover
-// them.
+// rootOf computes the hash over a range of leaves: from is the index of the first one, and to the
+// index after the last one. The known subtrees must cover the range.
 func rootOf(known map[subtree]Hash, from, to int64) Hash {
 	level := bits.Len64(uint64(to-from)) - 1
 	if hash, ok := known[subtree{from, level}]; ok && to-from == 1<<level {

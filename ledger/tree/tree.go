@@ -55,7 +55,7 @@ type Tile struct {
 // stays small for any size of the tree. The zero value is the empty tree.
 type Builder struct {
 	size int64
-	edge [][]Hash // for each level the hashes of the last tile, if it is partial; never 256
+	edge [][]Hash // for each level the hashes of the last tile if it is partial, at most 255
 }
 
 // ErrEdge means that partial tiles do not belong to a tree of the given size.

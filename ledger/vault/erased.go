@@ -59,7 +59,7 @@ func Vacuum(ctx context.Context, url string) error {
 	}
 	var may bool
 	if err := conn.QueryRow(ctx, `select pg_has_role('pg_checkpoint', 'usage')`).Scan(&may); err != nil || !may {
-		return err // not an error: the old pages are unlinked, and the server makes its next checkpoint itself
+		return err // this is not an error: the old pages are unlinked, and the server makes its next checkpoint itself
 	}
 	_, err = conn.Exec(ctx, `checkpoint`)
 	return err

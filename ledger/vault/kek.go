@@ -69,7 +69,7 @@ func RotateKEK(ctx context.Context, databaseURL string, old, next []byte) (wrapp
 
 // alone returns an error if another session uses the database. It retries for some seconds,
 // because a session that has just ended is still listed briefly. A login without pg_read_all_stats
-// cannot see which kind the sessions of other roles are, so these count as nodes.
+// cannot see the kind of the sessions of other roles, so all of these count as nodes.
 func alone(ctx context.Context, conn *pgx.Conn) error {
 	var others int
 	for range 30 {

@@ -40,7 +40,7 @@ func TestRotateKEK(t *testing.T) {
 	}
 	l.Close()
 	owner := db.OwnerURL
-	if ledgertest.OnCluster() { // a cluster has its own sessions, which only a superuser can recognize
+	if ledgertest.OnCluster() { // a cluster's own sessions are connected too, and only a superuser can recognize them
 		owner = db.SuperURL
 	}
 	stranger := fixture.Must(pgx.Connect(ctx, db.SuperURL)) // a session whose kind the owner cannot see

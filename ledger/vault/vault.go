@@ -1,9 +1,9 @@
-// Package vault stores the personal members of payloads in a way that they can be erased. In the
-// payload, each personal member is replaced by {"$committed":"<hex>"} with
+// Package vault stores the personal data in payloads in a way that it can be erased. In the
+// payload, each member with personal data is replaced by {"$committed":"<commitment in hex>"}:
 //
 //	commitment = SHA-256( "svc-commitment-v1\n" ‖ 32 random bytes of salt ‖ canonical value )
 //
-// and the payload's member "sealed" {keyId, nonce, box} contains the openings [{pointer, salt,
+// The payload's member "sealed" {keyId, nonce, box} contains the openings [{pointer, salt,
 // value}], encrypted with AES-256-GCM under the subject's data key and the additional data
 // S(tenant) ‖ S(event_id) ‖ S(keyId). payload_hash covers commitments and ciphertext, so
 // destroying a data key erases a person's data and changes no event. Data keys are in the table
@@ -34,8 +34,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Vault encrypts and decrypts the personal members of a ledger's payloads. It is safe for
-// concurrent use.
+// Vault encrypts and decrypts the personal members of a ledger's payloads: the JSON members with
+// personal data. It is safe for concurrent use.
 type Vault struct {
 	ledger *ledger.Ledger
 	kek    cipher.AEAD
@@ -60,7 +60,7 @@ const cacheFor = 60 * time.Second
 const cachedDataKeys = 10_000
 
 // ErrErased means that the data key of an event was destroyed.
-var ErrErased = errors.New("ledger: the personal members of this event are erased")
+var ErrErased = errors.New("ledger: the personal data of this event was erased")
 
 // ErrWrongKEK means that the data keys were wrapped under another key-encryption key.
 var ErrWrongKEK = sealing.ErrWrongKEK
@@ -84,8 +84,8 @@ func Open(ctx context.Context, l *ledger.Ledger, kek []byte) (*Vault, error) {
 		return nil, fmt.Errorf("DATA_KEK: %w", err)
 	}
 	v := &Vault{ledger: l, kek: aead, kekID: sealing.KEKName(kek), cache: map[string]cachedKey{}}
-	// The key of Reference is a row of the same table, with an all-zero reference that no subject
-	// has.
+	// The HMAC key of Reference is a row of the same table, with an all-zero reference that no
+	// subject has.
 	if _, err := v.ensure(ctx, ledger.ServiceTenant, "subject_ref", ledger.Hash{}); err != nil {
 		return nil, err
 	}
@@ -126,13 +126,13 @@ func (v *Vault) Holds(ctx context.Context, tenant, keyID string) (held bool, err
 	return held, err
 }
 
-// Erase appends the event subject.erased, which the caller prepares, and destroys the subject's
-// data key in the same transaction. This node drops the key from its cache at once, other nodes
-// within a minute.
+// Erase appends the event subject.erased, given as said, and destroys the subject's data key in
+// the same transaction. This node drops the key from its cache at once, other nodes within a
+// minute.
 //
 // In a Citus cluster the key is destroyed after that transaction: only the owner of the table may
-// do it, and the owner's session on the worker sees the event only after the commit. If destroying
-// fails, Erase returns an error, and the caller must repeat it.
+// destroy it, and the owner's session on the worker sees the event only after the commit. If
+// destroying the key fails, Erase returns an error, and the caller must call Erase again.
 func (v *Vault) Erase(ctx context.Context, tenant, keyID string, said ledger.Pending) (ledger.Result, error) {
 	if keyID == "subject_ref" {
 		return ledger.Result{}, errors.New("this data key makes the pseudonyms of all subjects and cannot be erased")
@@ -151,7 +151,7 @@ func (v *Vault) Erase(ctx context.Context, tenant, keyID string, said ledger.Pen
 
 // destroy destroys the key that an event subject.erased names. It may be repeated.
 func (v *Vault) destroy(ctx context.Context, e ledger.Event) error {
-	err := v.ledger.Reading(ctx, func() error { // may be repeated
+	err := v.ledger.Reading(ctx, func() error { // Reading may call this function again
 		_, err := v.ledger.Pool().Exec(ctx, `select erase_subject($1, $2)`, e.Partition, e.Position)
 		return err
 	})
@@ -167,7 +167,7 @@ func (v *Vault) ensure(ctx context.Context, tenant, id string, reference ledger.
 	key := make([]byte, 32)
 	rand.Read(key)
 	wrapped := sealing.Wrap(v.kek, key, tenant, id, reference[:])
-	err := v.ledger.Reading(ctx, func() error { // may be repeated
+	err := v.ledger.Reading(ctx, func() error { // Reading may call this function again
 		_, err := v.ledger.Pool().Exec(ctx, `insert into subject_keys (p, tenant, key_id, subject_ref, kek_id, wrapped_key)
 			values ($1, $2, $3, $4, $5, $6) on conflict do nothing`, v.ledger.Home(tenant).Number(), tenant, id, reference[:], v.kekID, wrapped)
 		return err
@@ -183,8 +183,8 @@ func (v *Vault) ensure(ctx context.Context, tenant, id string, reference ledger.
 func (v *Vault) unwrap(ctx context.Context, tenant, id string) ([]byte, error) {
 	var reference, wrapped []byte
 	var erased bool
-	// The event alone is enough to refuse: a row that was restored from a backup must not decrypt
-	// anything.
+	// The event subject.erased alone is enough to refuse the key, because the row of a destroyed
+	// key may have been restored from a backup.
 	err := v.ledger.Row(ctx, `select subject_ref, wrapped_key, destroyed_us is not null or exists (
 			select from events where p = $1 and tenant = $2 and stream = 'subject/' || $3 and type = $4)
 		from subject_keys where p = $1 and tenant = $2 and key_id = $3`,
@@ -235,8 +235,8 @@ func DataKey(e ledger.Event) string {
 }
 
 // Seal converts a struct to a payload: canonical JSON in which a commitment replaces each member
-// that is tagged personal:"true". keyID is the data key of the person whom the event concerns. A
-// struct without personal members needs only canon.Marshal.
+// that is tagged personal:"true". keyID is the id of the data key of the person whom the event
+// concerns. A struct without personal members needs only canon.Marshal.
 func (v *Vault) Seal(ctx context.Context, tenant, eventID, keyID string, stored any) ([]byte, error) {
 	key, err := v.dataKey(ctx, tenant, keyID)
 	if err != nil {
@@ -273,7 +273,7 @@ func (v *Vault) Seal(ctx context.Context, tenant, eventID, keyID string, stored 
 // personalOf caches the results of personal, which depend only on the type.
 var personalOf sync.Map // []string by reflect.Type
 
-// personal lists the JSON names of a struct's tagged members, in order.
+// personal lists the JSON names of the struct's members that are tagged personal:"true", in order.
 func personal(t reflect.Type) []string {
 	if known, ok := personalOf.Load(t); ok {
 		return known.([]string)
@@ -356,7 +356,7 @@ func (v *Vault) open(ctx context.Context, e ledger.Event, box jsontext.Value, me
 func (v *Vault) openBox(ctx context.Context, e ledger.Event, box jsontext.Value) ([]sealing.Opening, error) {
 	var s sealing.Sealed
 	if err := json.Unmarshal(box, &s); err != nil {
-		return nil, fmt.Errorf("%w: sealed member of %s", ledger.ErrTampered, e.ID)
+		return nil, fmt.Errorf("%w: the member sealed of %s is malformed", ledger.ErrTampered, e.ID)
 	}
 	if v.refused[DataKeyOf{e.Tenant, s.KeyID}] {
 		return nil, ErrErased
@@ -367,7 +367,7 @@ func (v *Vault) openBox(ctx context.Context, e ledger.Event, box jsontext.Value)
 	}
 	openings, err := s.Open(key, e.Tenant, e.ID)
 	if err != nil {
-		return nil, fmt.Errorf("%w: sealed member of %s", ledger.ErrTampered, e.ID)
+		return nil, fmt.Errorf("%w: the member sealed of %s cannot be decrypted", ledger.ErrTampered, e.ID)
 	}
 	return openings, nil
 }

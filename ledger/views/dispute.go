@@ -162,7 +162,7 @@ table{border-collapse:collapse;width:100%;margin-bottom:1em}td,th{text-align:lef
 {{else}}<p>Nothing is recorded.</p>
 {{end}}{{end}}<h2>How to check it</h2>
 <p><code>countersign verify FOLDER --keys jwks.json</code> or, without a program of ours, <code>python3 verify.py --keys jwks.json FOLDER</code>. Take jwks.json from <code>/.well-known/jwks.json</code> of the service.</p>
-<p>This proves that the service signed these records, that these events are in its ledger in this order, and that none between them is left out. It does not prove that what a caller reported is true, that a transaction is on a chain (look it up there), or the time of an event beyond the order of events.</p>
-<p>Personal members that were erased, or that this pack leaves out, are not shown; the numbers of their events are in <code>redactions.jsonl</code>.</p>
+<p>This proves that the service signed these records, that these events are in its ledger in this order, and that none between them is left out. It does not prove that what a caller reported is true, that a transaction is on a chain (look it up there), or when an event happened: only the order of events is proven.</p>
+<p>Personal members that were erased, or that this pack leaves out, are not shown; the ids of their events are in <code>redactions.jsonl</code>.</p>
 <p>This page is derived from the events in <code>events.jsonl</code>, which are the evidence.</p></html>
 `))

@@ -56,7 +56,8 @@ func period(m bundle.Manifest) string {
 	return "from " + timeOr(m.Filters.From, "the first event") + " to " + timeOr(m.Filters.To, "the last event")
 }
 
-// timeOr formats the time of a filter, or returns otherwise if the filter is not set.
+// timeOr formats the time of a filter. If the filter is not set, it returns the parameter
+// otherwise.
 func timeOr(text, otherwise string) string {
 	if text == "" {
 		return otherwise
@@ -98,6 +99,6 @@ var report = template.Must(template.New("report").Parse(`<!doctype html>
 <p>These records support such controls. Whether a control is met is for you to judge.</p>
 <h2>Not proven</h2>
 <ul><li>that every action the agents took was submitted to the service</li><li>that evidence supplied by a caller is true</li>
-<li>the time of any event beyond the order of events: times are the server's clock</li><li>that history was not replaced before you first saw a checkpoint</li></ul>
+<li>the time of any event: only the order of events is proven, because times are from the server's clock</li><li>that history was not replaced before you first saw a checkpoint</li></ul>
 <p>This report is derived from the events and is no evidence itself.</p></html>
 `))

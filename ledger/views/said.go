@@ -9,10 +9,10 @@ import (
 // unverified says what quotation marks on a page mean.
 const unverified = "<p>Text in “quotation marks” comes from an agent or a member. Nobody has verified it.</p>"
 
-// said puts a text that an agent or a member sent in quotation marks, so that it cannot be read as a
-// sentence of the page. It writes by their code points, as in <U+202E>: characters that do not show or
-// change the order of what is shown, quotation marks that could be taken for the end, and letters of
-// other scripts in a word that also has Latin ones.
+// said puts quotation marks around a text that an agent or a member sent, so that it cannot be
+// read as a sentence of the page. Some characters are written as code points, such as <U+202E>:
+// those that are invisible or change the order of the text, quotation marks that could be mistaken
+// for the end, and letters of other scripts in a word with Latin letters.
 func said(text string) string {
 	var b strings.Builder
 	b.WriteString("“")

@@ -43,7 +43,7 @@ func (s *stating) Close(m bundle.Manifest) error {
 		[]purchases{{"authorized", m.Statement.Authorized}, {"settled, as the agent reported", m.Statement.Settled}}, period(m), s.made.Format(exactTime), running(m.Filters.To, s.made)})
 }
 
-// running reports whether a period, which ends at to, had not ended at a time.
+// running reports whether the period that ends at the time to was still running at the time at.
 func running(to string, at time.Time) bool {
 	end, err := time.Parse(time.RFC3339, to)
 	return err == nil && at.Before(end)
@@ -73,8 +73,8 @@ var statementTemplate = template.Must(template.New("statement").Parse(`<!doctype
 <h2>Amounts in US dollars</h2>
 <table><tr><th>actions</th><th>number</th><th>without an amount in USD</th><th>largest</th><th>total</th></tr>{{range .Purchases}}<tr><td>{{.Kind}}</td><td>{{.Count}}</td><td>{{.UnknownUSD}}</td><td>{{.LargestUSD}}</td><td>{{.TotalUSD}}</td></tr>
 {{end}}</table>
-<p>A tool call has no amount. Authorized are decisions with the outcome allow, and decisions that needed a review and that a person approved in the same period. Settled are receipts that report a settlement; the amount is that of the decision, and is unknown for a decision from before the period.</p>
+<p>A tool call has no amount. “Authorized” counts decisions with the outcome allow, and decisions that needed a review and that a person approved in the same period. “Settled” counts receipts that report a settlement; the amount is that of the decision, and is unknown if the decision is from before the period.</p>
 <h2>How it can be checked</h2>
 <p>The events are in <code>events.jsonl</code>, and their numbers show that none is missing: <code>countersign verify FOLDER --keys jwks.json</code>, or <code>python3 verify.py --keys jwks.json FOLDER</code>, counts again. Take jwks.json from <code>/.well-known/jwks.json</code> of the service.</p>
-<p>Not proven: that every action of the agent was submitted to the service, that a reported settlement is on a chain, and the time of an event beyond the order of events.</p></html>
+<p>Not proven: that every action of the agent was submitted to the service, that a reported settlement is on a chain, and when an event happened (only the order of events is proven).</p></html>
 `))

@@ -264,9 +264,10 @@ func Make(ctx context.Context, b *bundle.Bundle, keys []ed25519.PublicKey, names
 	return s.Close(m)
 }
 
-// Different returns the files in the bundle's folder views that differ from those that this
-// program creates from the events: other content, missing or unknown. Another version of the
-// program may create other views; the member generator of the manifest names the version.
+// Different returns the files in the bundle's folder "views" that are not the same as those that
+// this program creates from the events: files with other content, missing files and unknown files.
+// Another version of the program may create other views; the member generator of the manifest
+// names the version.
 func Different(ctx context.Context, b *bundle.Bundle) ([]string, error) {
 	m, err := b.Manifest()
 	if err != nil {

@@ -227,8 +227,8 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestPrintOfAReport checks that the report has exact times with their zone, complete ids and hashes
-// and the organization, and that no page of an export has a control.
+// TestPrintOfAReport checks that the report has exact times with their zone, complete ids and
+// hashes and the organization, and that it contains no link, control or script.
 func TestPrintOfAReport(t *testing.T) {
 	folder := draw(t)
 	b := must(bundle.Open(t.Context(), folder, nil))

@@ -192,7 +192,7 @@ func printReport(o *screen.Output, report audit.Report) error {
 		fmt.Fprintf(&b, "TRUSTED     %s\n", text)
 	}
 	for _, text := range append(report.Gaps, "that every action the agents took was submitted to the service",
-		"that evidence supplied by a caller is true", "the time of any event beyond the order of positions (times are the server's clock)") {
+		"that evidence supplied by a caller is true", "the time of any event; only the order of positions is proven (times are from the server's clock)") {
 		fmt.Fprintf(&b, "NOT PROVEN  %s\n", text)
 	}
 	b.WriteString("READ MODELS countersign replay diff compares them; sessions and links are not part of the ledger\n")

@@ -16,7 +16,8 @@ var ErrMixes = errors.New("DATABASE_URL leads through a pooler in transaction mo
 	"and with them roles and settings: name PostgreSQL itself, or set the pooler to session mode")
 
 // poolerClients is the number of other connections that occupy a session during the check. If a
-// pooler has at most this many idle sessions, the first connection then gets another one.
+// pooler has at most this many idle sessions, the first connection gets another session
+// afterwards, which shows that the pooler mixes sessions.
 const poolerClients = 4
 
 // patience limits the time of the check.
@@ -28,8 +29,8 @@ const patience = 5 * time.Second
 //
 // PostgreSQL sends the process id of a session when the session begins. If pg_backend_pid()
 // returns the same id, there is no pooler, and the check ends. A pooler or proxy sends an id of
-// its own. It is accepted if each client keeps one session: no two clients have the same process,
-// and the process of a client does not change.
+// its own. Refuse accepts a pooler that keeps one session for each client: no two clients have the
+// same process, and the process of a client does not change.
 //
 // The check runs before all other statements. The first statements set role and time-outs, and a
 // mixing pooler would leave these in the sessions of other clients.

@@ -650,8 +650,9 @@ func TestRegistrationsAndClaimsAreLimited(t *testing.T) {
 	}
 }
 
-// TestAgentPaysWithItsCredit checks that an agent with free credit pays with its token, can read
-// what is left, and is asked for another payment when nothing is left.
+// TestAgentPaysWithItsCredit checks that an agent pays with its token as long as it has free
+// credit, and can read what is left. Without credit it is told to pay by x402, which is not
+// configured here.
 func TestAgentPaysWithItsCredit(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

@@ -32,7 +32,7 @@ func (n *tenant) report(t testing.TB, d decided, protocol, outcome string) {
 }
 
 // TestAReviewSaysWhatAPersonNeeds checks that a review shows who requested it, the exact action,
-// the reasons and earlier decisions, and that the next review follows.
+// the reasons and earlier decisions, and that a verdict leads to the next review.
 func TestAReviewSaysWhatAPersonNeeds(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

@@ -334,7 +334,7 @@ func TestWebhooksTellOfCheckpoints(t *testing.T) {
 		t.Errorf("%d messages wait, want one for all that has happened", len(waiting))
 	}
 	s.keepCheckpoints(t)
-	for len(r.got) == 0 { // a checkpoint will cover it soon
+	for len(r.got) == 0 { // a checkpoint will soon cover the decisions
 		dueNow(t, s)
 	}
 	h := r.next(t)

@@ -274,7 +274,7 @@ func TestEveryPageHasItsTwin(t *testing.T) {
 	for _, p := range from.Pages {
 		if p.Type == "rules" && p.Path != "/rules" {
 			if ruleSeen++; ruleSeen > 5 {
-				continue // one is enough: all are generated alike
+				continue // five pages of rules are enough, because all are generated in the same way
 			}
 		}
 		html := n.send(http.MethodGet, p.Path, "", "Accept", "text/html,application/xhtml+xml,*/*;q=0.8")

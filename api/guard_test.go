@@ -59,7 +59,7 @@ func TestGuardLogs(t *testing.T) {
 	owner := c.people["owner"]
 	got := owner.get("/api/assurance/guard-logs")
 	owner.want(got, 200, `"command ask"`)
-	for _, hidden := range []string{"command pass", "command deny"} { // of a decision that passed, and of an earlier part
+	for _, hidden := range []string{"command pass", "command deny"} { // one is from a decision that passed, the other from an earlier part of the log
 		if strings.Contains(got.body, hidden) {
 			t.Errorf("%s: %s", hidden, got.body)
 		}

@@ -219,8 +219,8 @@ func TestBadCredentials(t *testing.T) {
 	n.wants(n.send("POST", quickPath, `{"command":"ls"}`, "Content-Type", "application/json", "Authorization", "BEARER "+key), 200)
 }
 
-// TestOrganizationTokenCannotPay checks that a valid organization token cannot pay for a call, so
-// that the caller is asked to pay in another way. An invalid token gets 401.
+// TestOrganizationTokenCannotPay checks that a caller with a valid organization token is asked to
+// pay in another way, because such a token cannot pay for a call. An invalid token gets 401.
 func TestOrganizationTokenCannotPay(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

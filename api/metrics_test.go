@@ -63,7 +63,8 @@ func TestOutcomesAreCounted(t *testing.T) {
 			t.Errorf("%s is %s, want %s", line, got, want)
 		}
 	}
-	// The log line must name the unit, because a reader would have to guess it.
+	// The log line must name the unit of the duration, because a reader would otherwise have to
+	// guess it.
 	if line := regexp.MustCompile(`"msg":"request".*"durationMs":\d+(\.\d+)?[,}]`); !line.MatchString(s.logs.String()) {
 		t.Errorf("no duration with its unit in the log")
 	}

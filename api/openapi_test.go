@@ -210,8 +210,8 @@ func (d openAPIDocument) inlined(v any) any {
 	return v
 }
 
-// lenientRequests accept unknown members, as RFC 6749 and 7591 demand. A document to verify may
-// also have any members.
+// lenientRequests lists the request bodies that may have unknown members: those of OAuth, as RFC
+// 6749 and 7591 demand, and a document to verify.
 var lenientRequests = map[string]bool{
 	"#/components/schemas/RegisterAgentRequest": true, "#/components/schemas/RequestAccessTokenRequest": true,
 	"#/components/schemas/RevokeAccessTokenRequest": true, "#/components/schemas/IntrospectAccessTokenRequest": true,
@@ -273,7 +273,7 @@ func (d openAPIDocument) lintEverything(t *testing.T, v any, where string) {
 		if _, list := v["type"].([]any); list {
 			t.Errorf("%s: a list of types", where)
 		}
-		// RFC 6749 and 7591 demand unknown members; and complete answers can be verified.
+		// Only lenientRequests may accept unknown members.
 		lenient := lenientRequests[where] && v["additionalProperties"] == true
 		if properties, is := v["properties"].(map[string]any); is && v["type"] == "object" && v["additionalProperties"] != false && !lenient {
 			t.Errorf("%s: takes members besides %v", where, sortedKeys(properties))

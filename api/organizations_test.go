@@ -86,8 +86,8 @@ func TestEveryRouteIsInTheTable(t *testing.T) {
 	}
 }
 
-// door sends a request to a route with some credentials. Its body is refused, so that it changes
-// nothing.
+// door sends a request to a route with some credentials. A POST or PATCH has a body that is
+// refused, so that the request changes nothing.
 func (b *browser) door(method, path string, header ...string) answer {
 	b.t.Helper()
 	body := ""
@@ -299,7 +299,9 @@ func TestPlanAtEveryRoute(t *testing.T) {
 	c.people["owner"].want(c.people["owner"].get("/api/assurance/history"), 200, "items")
 }
 
-// TestMembersAndTokensOverTheAPI does the usual work of an admin.
+// TestMembersAndTokensOverTheAPI checks that an owner can add, change and remove a member, and
+// issue, rotate and revoke a token, that each change takes effect at once, and that invalid bodies
+// are refused.
 func TestMembersAndTokensOverTheAPI(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -677,7 +679,7 @@ func TestListsArePagedAlike(t *testing.T) {
 }
 
 // TestIdempotencyKeyIsNotIgnored checks that operations that create something at each call refuse
-// the key.
+// an Idempotency-Key.
 func TestIdempotencyKeyIsNotIgnored(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

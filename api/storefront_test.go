@@ -138,7 +138,8 @@ func TestCheckoutProviderFails(t *testing.T) {
 	}
 }
 
-// TestCheckoutForms checks the requests to the provider, in the provider's own terms.
+// TestCheckoutForms checks which fields the service sends to the payment provider to start a
+// checkout.
 func TestCheckoutForms(t *testing.T) {
 	t.Parallel()
 	s, f := newStorefront(t)

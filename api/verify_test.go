@@ -225,7 +225,7 @@ func TestVerifyFindsEveryMutationAroundAReceipt(t *testing.T) {
 		named := gaps(untouched)
 		for _, path := range pathsOf(file, "") {
 			changed := copyOf(t, file)
-			// The envelope's members do not depend on its spelling.
+			// TestVerifyFindsEveryMutation covers changes of integrity.
 			if strings.Contains(path, "/integrity/") || !mutate(changed, strings.Split(path[1:], "/")) {
 				continue
 			}
@@ -612,7 +612,7 @@ func TestPanicAndOverload(t *testing.T) {
 	for range op.MaxInFlight {
 		n.server.entry.Seats <- struct{}{}
 	}
-	n.wants(answerTo("/api/health"), 200) // needs no seat
+	n.wants(answerTo("/api/health"), 200) // the health check is answered above the limit
 	full := answerTo("/api/pricing")
 	n.refused(full, 503, "temporarily_unavailable", "")
 	if full.header.Get("Retry-After") == "" {

@@ -32,7 +32,7 @@ func functions(clock func() time.Time) template.FuncMap {
 }
 
 // networkNamed returns the display name of a blockchain network, such as "Base" for "eip155:8453".
-// It returns "" if the member is not a network or the network has no name.
+// It returns "" if the member is not "network" or the network has no name.
 func networkNamed(member, value string) string {
 	if member != "network" {
 		return ""

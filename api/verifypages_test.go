@@ -151,7 +151,7 @@ func TestWalkVerifyRecomputes(t *testing.T) {
 	w.do(chromedp.SetUploadFiles(`input[type=file]`, []string{record}, chromedp.ByQuery))
 	w.see("the policy is missing from the documents")
 	w.do(chromedp.SetUploadFiles(`input[type=file]`, []string{record, policy}, chromedp.ByQuery))
-	w.see("verdict recomputed from the recorded input: the same")
+	w.see("the verdict was recomputed from the recorded input and is the same")
 	w.shoot("verify-recomputed")
 	if said := problems(); len(said) > 0 {
 		t.Errorf("the browser reports %v", said)

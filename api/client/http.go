@@ -101,8 +101,9 @@ func (t transport) once(ctx context.Context, r request) (answered, error) {
 	return answered{in.StatusCode, in.Header, body}, nil
 }
 
-// patiently sends a request until later returns false for the answer. It tries at most four times
-// and waits at most 30 seconds in total. Each attempt sends the same idempotency key or payment.
+// patiently sends a request again as long as the function later returns true for the answer. It
+// tries at most four times and waits at most 30 seconds in total. Each attempt sends the same
+// idempotency key or payment.
 func (t transport) patiently(ctx context.Context, r request, later func(answered) bool) (answered, error) {
 	waited := time.Duration(0)
 	for attempt := 1; ; attempt++ {

@@ -188,7 +188,7 @@ func (d *Door) answerBatch(w http.ResponseWriter, r *http.Request, batch []jsont
 		kept := &keptResponse{header: http.Header{}}
 		m, refused := parseMessage(text)
 		if refused == nil && m.method == "initialize" {
-			refused = &failure{id: m.id, code: jsonrpc.CodeInvalidRequest, text: "initialize must be sent alone"}
+			refused = &failure{id: m.id, code: jsonrpc.CodeInvalidRequest, text: "initialize must not be in a batch"}
 		}
 		if refused != nil {
 			refuse(kept, http.StatusBadRequest, *refused)
@@ -284,7 +284,7 @@ func parseBatch(text []byte, h http.Header) ([]jsontext.Value, *failure) {
 	}
 	var batch []jsontext.Value
 	if err := json.Unmarshal(text, &batch); err != nil || len(batch) == 0 || len(batch) > maxBatch {
-		return invalid("a batch has 1 to " + strconv.Itoa(maxBatch) + " messages")
+		return invalid("a batch must have 1 to " + strconv.Itoa(maxBatch) + " messages")
 	}
 	return batch, nil
 }

@@ -168,8 +168,8 @@ func errorOf(t testing.TB, a answer) (code int, id, text string, data map[string
 	return response.Error.Code, id, response.Error.Message, response.Error.Data
 }
 
-// TestRefusals checks every error of the door and of the protocol, in both generations of the
-// protocol.
+// TestRefusals checks every error of the door and of the protocol, in protocol versions with and
+// without a handshake.
 func TestRefusals(t *testing.T) {
 	s := open(t, nil)
 	discover, modernHeaders := request("server/discover", "")
@@ -476,7 +476,7 @@ func TestAnIDKeepsItsDigits(t *testing.T) {
 }
 
 // TestNotificationsAreAccepted checks that known and unknown notifications get 202 without a body,
-// in both generations of the protocol.
+// in protocol versions with and without a handshake.
 func TestNotificationsAreAccepted(t *testing.T) {
 	s := open(t, nil)
 	for _, c := range []struct {
@@ -497,7 +497,7 @@ func TestNotificationsAreAccepted(t *testing.T) {
 	}
 }
 
-// TestBothEras checks that clients of both generations get the same features.
+// TestBothEras checks that clients with and without a handshake get the same features.
 func TestBothEras(t *testing.T) {
 	s := open(t, nil)
 	for _, version := range []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "1999-01-01", "2026-07-28"} {
@@ -626,8 +626,8 @@ func TestResources(t *testing.T) {
 	}
 }
 
-// TestTheSDKsClientUnderstands uses every feature through the official client, in both generations
-// of the protocol.
+// TestTheSDKsClientUnderstands uses every feature through the official client, in a protocol
+// version with a handshake and in one without.
 func TestTheSDKsClientUnderstands(t *testing.T) {
 	s := open(t, nil)
 	client := sdk.NewClient(&sdk.Implementation{Name: "client", Version: "1"}, nil)

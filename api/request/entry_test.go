@@ -20,7 +20,7 @@ func TestAnswersThatAreNotReadTakeNothingDown(t *testing.T) {
 	_, _ = w.Write([]byte("an answer"))
 }
 
-// blocked is a response writer that calls look while it is written to.
+// blocked is a response writer. It calls its function look while an answer is written.
 type blocked struct {
 	header http.Header
 	look   func()

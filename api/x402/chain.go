@@ -179,8 +179,9 @@ func (c *chain) block(ctx context.Context, tag string) (block, error) {
 	return block{int64(b.Number), time.Unix(int64(b.Timestamp), 0)}, nil
 }
 
-// first returns the block from which to search for the outcome of a payment. It is some blocks
-// before the claim, because the payment was verified to be unused before the claim.
+// first returns the block from which to search for the outcome of a payment: some blocks before
+// the claim. Earlier blocks need no search, because the payment was verified to be unused before
+// it was claimed.
 func (c *chain) first(ctx context.Context, p payments.Payment, head block) (int64, error) {
 	if p.HeadBlock > 0 {
 		return max(p.HeadBlock-blocksBefore, 0), nil

@@ -131,7 +131,7 @@ func (f *Facilitator) Start(ctx context.Context) error {
 			return fmt.Errorf("X402_RPC_URL: %w", err)
 		}
 		if err != nil {
-			f.log.Warn("the node of the chain does not answer; payments without an answer of the facilitator stay unknown until it does", "error", err)
+			f.log.Warn("the node of the chain does not answer; until the node answers, payments without an answer of the facilitator stay unknown", "error", err)
 		}
 	}
 	f.recheck(ctx)

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	same    = "verdict recomputed from the recorded input: the same"
-	another = "verdict recomputed from the recorded input: another one"
+	same    = "the verdict was recomputed from the recorded input and is the same"
+	another = "the verdict was recomputed from the recorded input and is different"
 )
 
 // envelope returns an envelope without signatures, because the package verifies none.

@@ -453,9 +453,8 @@ func pathOf(o *op.Operation) string {
 	return path
 }
 
-// TestAccessTokensOfOthersAreRefusedEverywhere checks that every endpoint for bearer tokens
-// answers an access token of another issuer with 401, and that an organization's endpoints
-// distinguish valid tokens from invalid ones.
+// TestAccessTokensOfOthersAreRefusedEverywhere checks that access tokens that this service did not
+// sign get 401, and that an organization's endpoints distinguish valid tokens from invalid ones.
 func TestAccessTokensOfOthersAreRefusedEverywhere(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

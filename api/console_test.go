@@ -20,8 +20,8 @@ import (
 )
 
 // TestSelectedReviewsAreRejectedTogether checks that each selected decision gets its own signed
-// verdict with the reason, and that the next page lists the verdicts that were not recorded, and
-// why.
+// verdict with the reason, and that the next page states how many verdicts were not recorded, and
+// why the first of them was not.
 func TestSelectedReviewsAreRejectedTogether(t *testing.T) {
 	t.Parallel()
 	s, c := reviewing(t)

@@ -154,7 +154,7 @@ func TestDecisionsAreFiltered(t *testing.T) {
 	})
 	t.Run("a wrong filter is refused", func(t *testing.T) {
 		admin := admin.in(t)
-		admin.want(admin.get("/api/assurance/decisions?decision=maybe"), 400, "decision is not one of the values")
+		admin.want(admin.get("/api/assurance/decisions?decision=maybe"), 400, "decision must be one of the documented values")
 		admin.want(admin.get("/decisions?from=yesterday"), 400, "from must be a date")
 	})
 	t.Run("a developer sees only own decisions", func(t *testing.T) {

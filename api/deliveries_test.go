@@ -285,7 +285,8 @@ func TestRemovedWebhookGetsNothing(t *testing.T) {
 	}
 }
 
-// TestWebhookOperations checks that members manage webhooks over HTTP.
+// TestWebhookOperations checks that an owner can create, list, rotate and remove webhooks over
+// HTTP.
 func TestWebhookOperations(t *testing.T) {
 	t.Parallel()
 	s := newSiteWith(t, api.Databases.New(t), "", mail.NewOutbox(slog.New(slog.DiscardHandler)), func(c *api.Config) {

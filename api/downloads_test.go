@@ -225,7 +225,8 @@ func TestTheTwentiethDownloadIsTheLast(t *testing.T) {
 	s.browser(t).want(s.browser(t).get(kept), 409, "every download of this purchase is used")
 }
 
-// TestDownloadSecretIsNowhere checks that no table contains the secret of a link.
+// TestDownloadSecretIsNowhere checks that the tables of events and of download links do not
+// contain the secret of a link.
 func TestDownloadSecretIsNowhere(t *testing.T) {
 	t.Parallel()
 	db := api.Databases.New(t)

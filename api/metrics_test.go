@@ -25,8 +25,8 @@ func (s *site) metric(t *testing.T, line string) string {
 	return "no such metric"
 }
 
-// TestOutcomesAreCounted checks that new answers are counted by outcome, that repeated answers are
-// not, and that no label contains anything that a caller sent.
+// TestOutcomesAreCounted checks that new answers are counted by outcome, and that repeated answers
+// are not.
 func TestOutcomesAreCounted(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

@@ -223,8 +223,8 @@ func TestEveryRoleAtEveryRoute(t *testing.T) {
 	clean(t, s)
 }
 
-// TestStaleSignIn checks that eleven minutes after the sign-in, the operations that change rights
-// and policies are refused, and all others work.
+// TestStaleSignIn checks that more than ten minutes after the sign-in, the operations that change
+// rights and policies are refused, and all others work.
 func TestStaleSignIn(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -370,8 +370,8 @@ func TestMembersAndTokensOverTheAPI(t *testing.T) {
 	clean(t, s)
 }
 
-// TestPolicyOverTheAPI drafts a policy as one member, activates it as another, and reads it in
-// every role.
+// TestPolicyOverTheAPI drafts a policy as one member, who cannot activate it, activates it as
+// another, and reads it as a third.
 func TestPolicyOverTheAPI(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -440,7 +440,7 @@ func TestFreezeOverTheAPI(t *testing.T) {
 	clean(t, s)
 }
 
-// TestRenameOverTheAPI checks that members can change the name, but not the plan and the state.
+// TestRenameOverTheAPI checks that members can change the name, but not the plan.
 func TestRenameOverTheAPI(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -625,8 +625,8 @@ func TestDatabaseAway(t *testing.T) {
 	clean(t, s)
 }
 
-// TestListsArePagedAlike checks that the pages of a list contain every item once, in order, and
-// end, and that an invalid cursor is refused instead of answered with the first page.
+// TestListsArePagedAlike checks that the pages of a list contain every item once and end, and that
+// an invalid cursor is refused instead of answered with the first page.
 func TestListsArePagedAlike(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

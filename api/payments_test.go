@@ -422,8 +422,8 @@ func TestTamperedPayments(t *testing.T) {
 	})
 }
 
-// TestOnePaymentOneRequest checks that a payment can be used for any endpoint of the same price
-// until it is claimed. Then it belongs to one request.
+// TestOnePaymentOneRequest checks that a payment that was claimed by one request is refused for
+// every other.
 func TestOnePaymentOneRequest(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -456,9 +456,9 @@ func exampleOf(t *testing.T, name string) string {
 	return ""
 }
 
-// TestPaidAnswerForEver checks that paid answers remain available after a long time, another
-// price, a restart, and the loss of the key, and that a nonce of the development mode can be used
-// once.
+// TestPaidAnswerForEver checks that a paid answer remains available after a long time, other
+// terms, a restart and the loss of the signing key, and that its payment still cannot be used for
+// another request.
 func TestPaidAnswerForEver(t *testing.T) {
 	t.Parallel()
 	db := Databases.New(t)
@@ -708,9 +708,9 @@ func TestSlowSettlement(t *testing.T) {
 	}
 }
 
-// TestReconcilerFindsOutWhatBecameOfAPayment checks a node that dies after the money has moved and
-// before that is recorded. At the next start the reconciler finds the transfer, and the buyer gets
-// the answer.
+// TestReconcilerFindsOutWhatBecameOfAPayment checks a node that dies before it records the outcome
+// of a settlement. At the next start the reconciler finds the transfer on the chain, or settles
+// the payment, or finds that it has expired, and the buyer gets the answer or the refusal.
 func TestReconcilerFindsOutWhatBecameOfAPayment(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

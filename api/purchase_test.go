@@ -342,8 +342,8 @@ func TestPurchaseWhenSettlingFails(t *testing.T) {
 	}
 }
 
-// TestPurchaseSealsTheAddress checks that the buyer's address and the payment are stored
-// encrypted.
+// TestPurchaseSealsTheAddress checks that the events of a purchase contain the buyer's address
+// only encrypted.
 func TestPurchaseSealsTheAddress(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

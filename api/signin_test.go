@@ -627,8 +627,9 @@ func TestPagesAreClosed(t *testing.T) {
 	}
 }
 
-// TestOutboxAnswersToThisMachineOnly checks that the outbox refuses a host name of another owner
-// that resolves to this machine.
+// TestOutboxAnswersToThisMachineOnly checks that the outbox shows e-mails only to a person who
+// knows its code, and refuses requests that came through a proxy or name a host other than this
+// machine.
 func TestOutboxAnswersToThisMachineOnly(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

@@ -466,8 +466,8 @@ func TestReadinessNamesAnotherSchema(t *testing.T) {
 	n.wants(n.get("/readyz"), 200)
 }
 
-// TestReadinessNamesAFailedVerification checks that an altered ledger, and heads that are not
-// signed, are reported but do not make a node unready. The metrics report the same.
+// TestReadinessNamesAFailedVerification checks that an altered ledger is reported but does not
+// make a node unready. The metrics report the same.
 func TestReadinessNamesAFailedVerification(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{machineClock: true})
@@ -584,9 +584,8 @@ func TestDatabaseGone(t *testing.T) {
 	}
 }
 
-// TestPanicAndOverload checks that a panic leads to one 500 with a request id, one log line and
-// one count, and that the node continues. Above the limit of requests in progress, the answer is
-// 503.
+// TestPanicAndOverload checks that a panic leads to one 500 with a request id and one log line,
+// and that the node continues. Above the limit of requests in progress, the answer is 503.
 func TestPanicAndOverload(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

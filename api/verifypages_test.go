@@ -91,8 +91,8 @@ func needVerifier(t *testing.T) {
 	}
 }
 
-// TestVerifyPageWithoutTheVerifier checks that the page of a program without the verifier explains
-// how to get it.
+// TestVerifyPageWithoutTheVerifier checks that the page loads the verifier if the program contains
+// it, and otherwise explains how to get it.
 func TestVerifyPageWithoutTheVerifier(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

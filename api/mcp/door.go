@@ -157,7 +157,7 @@ func (d *Door) post(w http.ResponseWriter, r *http.Request) {
 	d.answer(w, r, m, text)
 }
 
-// answer answers one message that passed the checks of the door.
+// answer answers one message that passed the checks in post.
 func (d *Door) answer(w http.ResponseWriter, r *http.Request, m message, text []byte) {
 	if answered := m.answerHere(w); answered {
 		return
@@ -233,7 +233,7 @@ func (d *Door) readMessage(w http.ResponseWriter, r *http.Request) ([]byte, int,
 	return text, 0, nil
 }
 
-// message contains the members of a JSON-RPC message that the door uses.
+// message contains the members of a JSON-RPC message that Door uses.
 type message struct {
 	id      jsontext.Value // nil for a notification
 	method  string         // empty for a response
@@ -253,8 +253,8 @@ func (d *Door) withoutNUL(text []byte) []byte {
 	return text
 }
 
-// checkText checks that a text is strict JSON. Otherwise the SDK could use the second of two
-// members with the same name, and the door the first.
+// checkText checks that a text is strict JSON. Otherwise, of two members with the same name, Door
+// could check the first and the SDK use the second.
 func checkText(text []byte) *failure {
 	err := canon.Check(text)
 	if err == nil {

@@ -89,7 +89,8 @@ func TestVerdictsOfReceiptsAreRecomputed(t *testing.T) {
 	}
 }
 
-// TestEveryLabelledActionIsTheSame checks that every receipt of the labelled corpus is recomputed.
+// TestEveryLabelledActionIsTheSame checks that recomputing the receipt of each action in the
+// labelled corpus gives the signed result.
 func TestEveryLabelledActionIsTheSame(t *testing.T) {
 	text, err := os.ReadFile("../../../policy/actionrisk/testdata/levels.jsonl")
 	if err != nil {

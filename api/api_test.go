@@ -416,7 +416,8 @@ func Since(t testing.TB, a *commands.App, heads []int64) (list []ledger.Event) {
 	return list
 }
 
-// unchanged fails the test if do appends an event. Without an event nothing is metered, either.
+// unchanged fails the test if the function `do` appends an event. Calls are counted by events, so
+// without an event no call is counted, either.
 func (n *node) unchanged(do func()) {
 	n.t.Helper()
 	before := n.head()

@@ -99,8 +99,9 @@ func forAgents(o *op.Operation) bool {
 
 func forAll(*op.Operation) bool { return true }
 
-// write generates the OpenAPI 3.1 document of the operations that the function in selects. The
-// same table and configuration give the same bytes. Features that are not configured are omitted.
+// write generates the OpenAPI 3.1 document of the operations for which the function `in` returns
+// true. The same table and configuration give the same bytes. Features that are not configured are
+// omitted.
 func (s *Contract) write(in func(*op.Operation) bool) (op.Document, error) {
 	answers, err := Examples(s.BaseURL)
 	if err != nil {

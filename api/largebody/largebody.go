@@ -107,7 +107,8 @@ func real(schema any) map[string]any {
 	return node
 }
 
-// longText is the maximal length, in characters, from which a text gets bodies of its own.
+// longText is a number of characters. A text that the schema allows to be at least as long gets
+// bodies of its own.
 const longText = 4096
 
 func placesOf(schema any, path string) (found []place) {

@@ -125,7 +125,7 @@ type Door struct {
 	next    http.Handler
 }
 
-// New returns a door. All requests share one server of the SDK.
+// New returns the handler of one path. All requests share one server of the SDK.
 func New(c Config) (*Door, error) {
 	base, err := url.Parse(c.BaseURL)
 	if err != nil || base.Host == "" {

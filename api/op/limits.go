@@ -28,8 +28,8 @@ const (
 
 	// MaxHeldBodies limits the bytes that all bodies may take at once, from their first byte to
 	// the end of their requests. A body takes twice its length, because its buffer grows and its
-	// canonical form is a copy. The limit allows 128 of the largest bodies, or 244 records to
-	// verify.
+	// canonical form is a copy. The limit allows 128 of the largest bodies, or 256 of the largest
+	// documents to verify.
 	MaxHeldBodies = 256 << 20
 
 	// Largest bodies in bytes. The limits of services are in their declarations.

@@ -89,7 +89,8 @@ func (q *quantity) UnmarshalJSON(text []byte) error {
 
 func (q quantity) text() string { return "0x" + strconv.FormatInt(int64(q), 16) }
 
-// ask calls a method of the node and decodes the result. A null result leaves into unchanged.
+// ask calls a method of the node and decodes the result into the variable `into`. A null result
+// does not change the variable.
 func (c *chain) ask(ctx context.Context, into any, method string, params ...any) error {
 	if params == nil {
 		params = []any{}

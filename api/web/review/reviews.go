@@ -298,8 +298,9 @@ func (r *Room) laterReview(ctx context.Context, p organizations.Principal, seque
 	return ""
 }
 
-// waitingFor lists reviews that this person can resolve. If they cannot be read, it returns none:
-// the previous verdict is recorded nevertheless, and the person continues at the list of reviews.
+// waitingFor lists reviews that this person can resolve. If they cannot be read, it returns none
+// and no error, because the previous verdict is already recorded: the person then continues at the
+// list of reviews.
 func (r *Room) waitingFor(ctx context.Context, p organizations.Principal, after int64, most int) []projections.DecisionRow {
 	f := projections.ReviewFilter{After: after}
 	if !p.MayActAlone() {

@@ -123,7 +123,7 @@ func (s *Server) readyDatabase(ctx context.Context, r *Readiness) {
 		r.Degraded = append(r.Degraded, "clock")
 	}
 	if err := s.app.Ledger.Failing(ctx); err != nil {
-		s.path.Answers.Log.Warn("not ready: this node cannot append", "error", err)
+		s.path.Answers.Log.Warn("this node is not ready, because it cannot append to the ledger", "error", err)
 		r.Failed = append(r.Failed, "ledger")
 	}
 	if version != migrations.Latest() {

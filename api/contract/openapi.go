@@ -342,7 +342,7 @@ func (d describing) responses(o *op.Operation) (op.Object, error) {
 	}
 	limited, is := responses["429"].(op.Object)
 	if is {
-		limited["headers"] = op.Object{"Retry-After": op.Object{"description": "Seconds to wait. A used-up monthly quota has no such header: resetsAt is when the next month begins.", "schema": op.Object{"type": "string"}}}
+		limited["headers"] = op.Object{"Retry-After": op.Object{"description": "Seconds to wait. An answer about a used-up monthly quota lacks this header: its member resetsAt is the start of the next month.", "schema": op.Object{"type": "string"}}}
 	}
 	answer, err := d.answer(o)
 	if err != nil {

@@ -48,7 +48,7 @@ type signedDocument struct {
 // JSONSchemaExtend allows the other members that an answer may have.
 func (signedDocument) JSONSchemaExtend(s *invopop.Schema) {
 	s.AdditionalProperties = invopop.TrueSchema
-	s.Description = "A signed record, the whole answer of a service, a status record, or a list of these. It must contain a record with its integrity."
+	s.Description = "A signed record, the whole answer of a service, a status record, or a list of these. It must contain the members record and integrity of at least one signed record."
 }
 
 // maxVerified is the largest number of records in one document. Each needs a look-up in the

@@ -147,13 +147,13 @@ func dollars(cents int64) string {
 // dict passes several values to a shared template. The arguments alternate names and values.
 func dict(pairs ...any) (map[string]any, error) {
 	if len(pairs)%2 != 0 {
-		return nil, fmt.Errorf("a name has no value")
+		return nil, fmt.Errorf("the last name of a dict has no value")
 	}
 	m := map[string]any{}
 	for i := 0; i < len(pairs); i += 2 {
 		name, ok := pairs[i].(string)
 		if !ok {
-			return nil, fmt.Errorf("%v is not a name", pairs[i])
+			return nil, fmt.Errorf("the name %v of a dict is not a string", pairs[i])
 		}
 		m[name] = pairs[i+1]
 	}

@@ -81,7 +81,7 @@ func (q *quantity) UnmarshalJSON(text []byte) error {
 	digits, prefixed := strings.CutPrefix(digits, "0x")
 	n, err := strconv.ParseUint(digits, 16, 63)
 	if err != nil || !prefixed {
-		return errors.New("not a quantity of JSON-RPC")
+		return errors.New("a number of the node is not 0x and up to 16 hex digits")
 	}
 	*q = quantity(n)
 	return nil

@@ -30,7 +30,7 @@ func TestActivitySaysWhoDidWhat(t *testing.T) {
 	if owner.want(tokens, 200, "issued the token"); strings.Contains(tokens.body, "added the member") {
 		t.Error("the filter shows everything")
 	}
-	owner.want(owner.get("/activity?kind=x"), 400, "kind is not one of the values of this filter")
+	owner.want(owner.get("/activity?kind=x"), 400, "kind must be empty or one of the filters of this page")
 	for range 26 {
 		if _, err := s.app.IssueToken(t.Context(), c.now(t), organizations.TokenOrder{}); err != nil {
 			t.Fatal(err)

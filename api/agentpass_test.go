@@ -49,7 +49,8 @@ func TestAgentDrawsOnThePassOfWhoClaimedIt(t *testing.T) {
 	status(`"remainingCents":3475,"totalCents":3500,"usedCents":25`)
 	run("quick", 200)
 	u.status(`"usedCents":26`)
-	// When both are spent, only calls that were already paid are answered.
+	// When the credit and the pass are spent, a call that was already paid can be repeated, but
+	// not a new call.
 	once := func(key string, want int) {
 		t.Helper()
 		u.want(agent.post("/api/agent-services/action-safety/quick", `{"command":"ls"}`, "Authorization", "Bearer "+token.Text, "Idempotency-Key", key), want, "")

@@ -63,7 +63,7 @@ type Config struct {
 	Contact        string               // e-mail address of the operator, for the OpenAPI document
 	Mail           mail.Sender          // nil means that sign-in is answered with 503
 	Outbox         *mail.Outbox         // shown on the page /outbox; nil means no such page
-	Durability     string               // "provider" means that the database provider keeps commits durable, not fsync; /readyz reports it
+	Durability     string               // "provider" means that the database provider makes commits durable, not fsync; /readyz reports it
 	NoCheckpoints  bool                 // no key signs checkpoints, so a restore of the database to an earlier state is not detected
 	Loopback       bool                 // the listener has a loopback address, so /mcp accepts every loopback name
 	MCPOrigins     []string             // other web origins whose pages may use /mcp
@@ -235,7 +235,7 @@ func (s *Server) Handler() http.Handler {
 	add("/healthz", http.HandlerFunc(s.healthz), http.MethodGet)
 	add("/readyz", http.HandlerFunc(s.readyz), http.MethodGet)
 	for at, door := range s.doors {
-		router.Handle(at, request.Routed(at, door)) // accepts every method: the door refuses the wrong ones
+		router.Handle(at, request.Routed(at, door)) // accepts every method, because the MCP endpoint itself refuses the wrong ones
 	}
 	router.NotFoundHandler = s.path.AsPage(s.content)
 	paths := sync.OnceValue(func() *mux.Router { // built at the first use: wrong methods are rare, and compiling the patterns would slow down the start
@@ -250,7 +250,7 @@ func (s *Server) Handler() http.Handler {
 		if paths().Match(r, &match) {
 			at := match.Route.GetName()
 			w.Header().Set("Allow", strings.Join(allowed[at], ", "))
-			if preflights[at] != nil { // so that the page can read the answer, as its preflight allowed
+			if preflights[at] != nil { // the preflight allowed the page to send the request, so the page may read the answer
 				op.Expose(w.Header())
 			}
 		}

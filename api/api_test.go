@@ -99,7 +99,7 @@ type setup struct {
 	settler      payments.Settler // other settler of x402; nil means none
 	wait         time.Duration    // how long an answer waits for its settlement; 0 means as long as a call may take
 	archive      checkpoint.Files // where old payloads are stored; nil means not configured
-	tracer       pgx.QueryTracer  // of the database's statements; nil means none
+	tracer       pgx.QueryTracer  // traces the database's statements; nil means no tracer
 	base         string           // base URL; empty means the listener's
 }
 
@@ -346,7 +346,7 @@ func (n *node) wire(request string, cut bool) answer {
 	if err != nil {
 		n.t.Fatalf("%.80q: %v", request, err)
 	}
-	if resp.Close { // the library removes the header
+	if resp.Close { // http.ReadResponse removes this header
 		resp.Header.Set("Connection", "close")
 	}
 	return answer{resp.StatusCode, resp.Header, text}
@@ -416,7 +416,8 @@ func Since(t testing.TB, a *commands.App, heads []int64) (list []ledger.Event) {
 	return list
 }
 
-// unchanged fails the test if do appends an event. Without an event nothing is metered, either.
+// unchanged fails the test if the function `do` appends an event. Calls are counted by events, so
+// without an event no call is counted, either.
 func (n *node) unchanged(do func()) {
 	n.t.Helper()
 	before := n.head()
@@ -519,7 +520,7 @@ func linesWith(text, part string) string {
 	return strings.Join(found, "")
 }
 
-// parallel runs do n times at once, and waits for all of them.
+// parallel calls a function n times concurrently, and waits until all calls have returned.
 func parallel(n int, do func(i int)) {
 	var all sync.WaitGroup
 	start := make(chan struct{})

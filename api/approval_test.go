@@ -83,8 +83,8 @@ func (n *node) resolve(orgID, decisionID string) {
 	}
 }
 
-// TestTextsSayWhereAnApprovalIsRead checks that every text that tells an agent to wait for a
-// person also explains where to read the verdict.
+// TestTextsSayWhereAnApprovalIsRead checks that the documents, the prompt and the tool that tell
+// an agent to wait for a person also tell it where to read the verdict.
 func TestTextsSayWhereAnApprovalIsRead(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

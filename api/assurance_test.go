@@ -563,8 +563,9 @@ func TestHistory(t *testing.T) {
 	})
 }
 
-// TestALapsedPlanKeepsItsEvidence checks that without an active plan no decision is made, but the
-// evidence can be read for 90 days. A suspension ends both.
+// TestALapsedPlanKeepsItsEvidence checks that the decisions of an organization whose plan has
+// lapsed can still be read, but that it gets no new decision. While the organization is suspended,
+// it can do neither.
 func TestALapsedPlanKeepsItsEvidence(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

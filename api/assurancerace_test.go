@@ -152,7 +152,7 @@ func TestDecisionsFollowThePolicyAtTheirPosition(t *testing.T) {
 }
 
 // TestReplaysSurviveEverything checks that the answer to a repeated request has the same bytes
-// after the policy, the signing key or the base URL has changed.
+// after the policy and the base URL have changed, without the signing key, and after a restart.
 func TestReplaysSurviveEverything(t *testing.T) {
 	t.Parallel()
 	db := api.Databases.New(t)

@@ -453,9 +453,8 @@ func pathOf(o *op.Operation) string {
 	return path
 }
 
-// TestAccessTokensOfOthersAreRefusedEverywhere checks that every endpoint for bearer tokens
-// answers an access token of another issuer with 401, and that an organization's endpoints
-// distinguish valid tokens from invalid ones.
+// TestAccessTokensOfOthersAreRefusedEverywhere checks that access tokens that this service did not
+// sign get 401, and that an organization's endpoints distinguish valid tokens from invalid ones.
 func TestAccessTokensOfOthersAreRefusedEverywhere(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -650,8 +649,9 @@ func TestRegistrationsAndClaimsAreLimited(t *testing.T) {
 	}
 }
 
-// TestAgentPaysWithItsCredit checks that an agent with free credit pays with its token, can read
-// what is left, and is asked for another payment when nothing is left.
+// TestAgentPaysWithItsCredit checks that an agent pays with its token as long as it has free
+// credit, and can read what is left. Without credit it is told to pay by x402, which is not
+// configured here.
 func TestAgentPaysWithItsCredit(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

@@ -139,8 +139,8 @@ func TestStrictJSONAtEveryActionEndpoint(t *testing.T) {
 	}
 }
 
-// TestTheSchemaKnowsNUL checks that a body that matches the published schema is answered. In every
-// text of the quick gate the schema refuses NUL.
+// TestTheSchemaKnowsNUL checks that the quick gate and its published schema agree on control
+// characters: both refuse NUL and accept the others.
 func TestTheSchemaKnowsNUL(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -183,8 +183,8 @@ func TestTheEmailCheckJudgesNUL(t *testing.T) {
 	n.refused(n.post("/api/keys/free", "", `{"email":"a\u0000b@acme.io"}`), 400, "invalid_json", "")
 }
 
-// TestNullIsAbsent checks, at every endpoint and over MCP, that null for an optional member means
-// absent, and null for a required member means missing.
+// TestNullIsAbsent checks over HTTP and MCP that null for an optional member means absent, and
+// null for a required member means missing.
 func TestNullIsAbsent(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -487,8 +487,8 @@ func TestBrokenHTTPIs400(t *testing.T) {
 	}
 }
 
-// TestHostileBodiesAreAnsweredAtOnce checks that the time is linear in the size of the body,
-// for all contents.
+// TestHostileBodiesAreAnsweredAtOnce checks that bodies that can cost a parser much time or memory
+// are refused and change nothing.
 func TestHostileBodiesAreAnsweredAtOnce(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

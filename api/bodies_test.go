@@ -71,7 +71,7 @@ func head(path, more string) string {
 
 func TestHalfSentBodiesTakeNothingDown(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, setup{machineClock: true}) // with the other clock the node would not be ready
+	n := startNode(t, setup{machineClock: true}) // with a clock that does not advance the node would not be ready
 	key := n.issueKey()
 	for _, path := range []string{"/api/verify", "/api/keys/free", "/mcp", "/sign-in"} {
 		t.Run(path, func(t *testing.T) {
@@ -90,8 +90,8 @@ func TestHalfSentBodiesTakeNothingDown(t *testing.T) {
 	}
 }
 
-// TestUnreadBodiesTakeNothingDown checks bodies that no handler reads. net/http itself waits for
-// them before it sends the answer.
+// TestUnreadBodiesTakeNothingDown checks that unfinished bodies that no handler reads do not block
+// the service. For such a body, net/http itself waits before it sends the answer.
 func TestUnreadBodiesTakeNothingDown(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})

@@ -83,7 +83,7 @@ func (w *window) open(path string) {
 	w.do(chromedp.Navigate(w.site.URL+path), chromedp.WaitReady("main", chromedp.ByQuery))
 }
 
-// as copies the session of a browser without a window.
+// as signs the window in with the session of b, which is a browser without a window.
 func (w *window) as(b *browser) {
 	w.t.Helper()
 	home, err := url.Parse(w.site.URL)

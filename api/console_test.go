@@ -20,8 +20,8 @@ import (
 )
 
 // TestSelectedReviewsAreRejectedTogether checks that each selected decision gets its own signed
-// verdict with the reason, and that the next page lists the verdicts that were not recorded, and
-// why.
+// verdict with the reason, and that the next page states how many verdicts were not recorded, and
+// why the first of them was not.
 func TestSelectedReviewsAreRejectedTogether(t *testing.T) {
 	t.Parallel()
 	s, c := reviewing(t)
@@ -166,9 +166,9 @@ func TestTitlesNameThePage(t *testing.T) {
 	}
 }
 
-// TestWalkReviewOnAPhone checks that a phone of 360 by 740 pixels shows action, target, amount and
-// reason above the buttons, that the buttons are visible without scrolling, and that two taps give
-// a verdict.
+// TestWalkReviewOnAPhone checks that a phone of 360 by 740 pixels shows the facts of a review,
+// down to the reason, above the buttons, that the buttons are visible without scrolling, and that
+// two taps give a verdict.
 func TestWalkReviewOnAPhone(t *testing.T) {
 	t.Parallel()
 	s, c := reviewing(t)
@@ -233,8 +233,9 @@ func TestWalkReviewsWithKeys(t *testing.T) {
 }
 
 // TestWalkTenThousandDecisions checks with 10,000 decisions that a screen of 1440 by 900 pixels
-// shows 25 of them, and that every page that lists or counts decisions is small and fast. It does
-// not run in parallel with other tests, because it measures times.
+// shows 25 of them, and that every page that lists or counts decisions is small and, if
+// PAGE_BUDGET is set, fast. It does not run in parallel with other tests, because it measures
+// times.
 func TestWalkTenThousandDecisions(t *testing.T) {
 	s, c := reviewing(t)
 	w := s.openWindow(t)

@@ -13,8 +13,9 @@ import (
 	"github.com/countersign/countersign/commands/organizations"
 )
 
-// TestNoLinkOfTheConsoleIsRefused checks for every role that each link on each page that it can
-// reach works, and that the header links to the pages that the role may open.
+// TestNoLinkOfTheConsoleIsRefused checks for every role that each link on each page that the role
+// can reach works, and that members, tokens, webhooks, guards and activity are linked if and only
+// if the role may open them.
 func TestNoLinkOfTheConsoleIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -66,9 +67,9 @@ func (b *browser) crawl(from string) (found map[string]string) {
 	return found
 }
 
-// TestADeveloperReadsThatItIsOnlyTheirs checks that filtered lists say that they are filtered,
-// that no page claims that there is nothing, and that no page shows a person's id instead of a
-// name.
+// TestADeveloperReadsThatItIsOnlyTheirs checks that each list tells a developer that it shows only
+// the developer's own decisions, that an empty list does not claim that the organization has no
+// decisions, and that no page shows a person's id instead of a name.
 func TestADeveloperReadsThatItIsOnlyTheirs(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

@@ -195,7 +195,7 @@ type drawnRequest struct {
 	path, body string
 	headers    []string
 	valid      bool // the body matches the published schema, or the operation takes no body and there is none
-	plain      bool // valid, and headers and path are as documented, too
+	plain      bool // valid is true, and headers and path are as documented, too
 }
 
 // try sends a random request and checks its answer against the document.
@@ -312,7 +312,7 @@ func (c *contractWalk) drawRequest(o described) drawnRequest {
 	}
 	if c.draw.IntN(12) == 0 {
 		r.headers = append(r.headers, "Idempotency-Key", fmt.Sprint("k", c.draw.IntN(3)))
-		r.plain = false // the same key may have been used with another body, or the operation takes none
+		r.plain = false // this key may have been used with another body before, or the operation accepts no key
 	}
 	body, has := o.operation["requestBody"].(map[string]any)
 	if !has {

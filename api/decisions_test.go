@@ -32,7 +32,7 @@ func (n *tenant) report(t testing.TB, d decided, protocol, outcome string) {
 }
 
 // TestAReviewSaysWhatAPersonNeeds checks that a review shows who requested it, the exact action,
-// the reasons and earlier decisions, and that the next review follows.
+// the reasons and earlier decisions, and that a verdict leads to the next review.
 func TestAReviewSaysWhatAPersonNeeds(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -154,7 +154,7 @@ func TestDecisionsAreFiltered(t *testing.T) {
 	})
 	t.Run("a wrong filter is refused", func(t *testing.T) {
 		admin := admin.in(t)
-		admin.want(admin.get("/api/assurance/decisions?decision=maybe"), 400, "decision is not one of the values")
+		admin.want(admin.get("/api/assurance/decisions?decision=maybe"), 400, "decision must be one of the documented values")
 		admin.want(admin.get("/decisions?from=yesterday"), 400, "from must be a date")
 	})
 	t.Run("a developer sees only own decisions", func(t *testing.T) {

@@ -285,7 +285,8 @@ func TestRemovedWebhookGetsNothing(t *testing.T) {
 	}
 }
 
-// TestWebhookOperations checks that members manage webhooks over HTTP.
+// TestWebhookOperations checks that an owner can create, list, rotate and remove webhooks over
+// HTTP.
 func TestWebhookOperations(t *testing.T) {
 	t.Parallel()
 	s := newSiteWith(t, api.Databases.New(t), "", mail.NewOutbox(slog.New(slog.DiscardHandler)), func(c *api.Config) {
@@ -334,7 +335,7 @@ func TestWebhooksTellOfCheckpoints(t *testing.T) {
 		t.Errorf("%d messages wait, want one for all that has happened", len(waiting))
 	}
 	s.keepCheckpoints(t)
-	for len(r.got) == 0 { // a checkpoint will cover it soon
+	for len(r.got) == 0 { // a checkpoint will soon cover the decisions
 		dueNow(t, s)
 	}
 	h := r.next(t)

@@ -274,7 +274,7 @@ func TestEveryPageHasItsTwin(t *testing.T) {
 	for _, p := range from.Pages {
 		if p.Type == "rules" && p.Path != "/rules" {
 			if ruleSeen++; ruleSeen > 5 {
-				continue // one is enough: all are generated alike
+				continue // five pages of rules are enough, because all are generated in the same way
 			}
 		}
 		html := n.send(http.MethodGet, p.Path, "", "Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
@@ -298,7 +298,7 @@ func TestEveryPageHasItsTwin(t *testing.T) {
 	}
 }
 
-// TestEveryCodeHasAPage checks that every error code has a page, and that an error links to it.
+// TestEveryCodeHasAPage checks that every error code has a page.
 func TestEveryCodeHasAPage(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -337,8 +337,8 @@ func TestTheFormOfAServiceCallsIt(t *testing.T) {
 	}
 }
 
-// TestFeedsComeInPages checks that the pages of a feed are below 100 KB and name the next page.
-// Together they contain every entry once.
+// TestFeedsComeInPages checks that the pages of a feed are below 100 KB and name the next page,
+// and that no entry is in two pages.
 func TestFeedsComeInPages(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -372,8 +372,8 @@ func TestFeedsComeInPages(t *testing.T) {
 	}
 }
 
-// TestPagesCanBeSearched checks that a search finds the pages that contain all of its words, those
-// with the words in their titles first, and that it works without a script.
+// TestPagesCanBeSearched checks that a search finds a page that contains all of its words, that
+// the result escapes the words, and that the search works without a script.
 func TestPagesCanBeSearched(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

@@ -61,7 +61,7 @@ func shows(t *testing.T, page, stage string, texts ...string) {
 }
 
 // TestADisputeAboutAPayment checks that the dispute pack of a payment contains the offer, the
-// authorization, the settlement, the hash of the answer, the receipt and the refund.
+// authorization, the settlement, the hash of the answer, and the refund once it was requested.
 func TestADisputeAboutAPayment(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})

@@ -70,7 +70,7 @@ func eachGrown(t *testing.T, few, many int, compare func(t *testing.T, name stri
 				t.Fatalf("%s: %s and %s are not one shape", o.ID, name, same)
 			}
 			if tried[small] {
-				continue // a list of numbers has no text pieces
+				continue // the same body as another shape: a list of numbers, for example, contains no text to grow
 			}
 			tried[small] = true
 			bodies++

@@ -190,8 +190,9 @@ func TestDownloadThatCannotBeRecorded(t *testing.T) {
 	s.browser(t).want(s.browser(t).get(path), 410, "was used")
 }
 
-// TestDownloadAfterACrashBehindTheEvent checks that a link is used if the event was appended but
-// its row still exists, as after a crash between the two.
+// TestDownloadAfterACrashBehindTheEvent checks that a link counts as used if the event of its
+// download was appended but the link's row still exists, as after a crash before the row is
+// deleted.
 func TestDownloadAfterACrashBehindTheEvent(t *testing.T) {
 	t.Parallel()
 	db := api.Databases.New(t)
@@ -224,7 +225,8 @@ func TestTheTwentiethDownloadIsTheLast(t *testing.T) {
 	s.browser(t).want(s.browser(t).get(kept), 409, "every download of this purchase is used")
 }
 
-// TestDownloadSecretIsNowhere checks that no table contains the secret of a link.
+// TestDownloadSecretIsNowhere checks that the tables of events and of download links do not
+// contain the secret of a link.
 func TestDownloadSecretIsNowhere(t *testing.T) {
 	t.Parallel()
 	db := api.Databases.New(t)

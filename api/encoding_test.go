@@ -11,7 +11,7 @@ import (
 )
 
 // TestLargeDocumentsArePacked checks that large public documents are compressed for clients that
-// accept it, with their own entity tag. Small documents and private answers are never compressed.
+// accept it, with their own entity tag, and that private answers are never compressed.
 func TestLargeDocumentsArePacked(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

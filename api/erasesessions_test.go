@@ -9,8 +9,7 @@ import (
 )
 
 // TestAnErasureEndsTheSessionsOfThePerson checks that an erased customer is signed out at once in
-// every browser, that others stay signed in, and that the same person is a new customer at the
-// next sign-in.
+// every browser, that others stay signed in, and that the same person can sign in again.
 func TestAnErasureEndsTheSessionsOfThePerson(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

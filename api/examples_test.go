@@ -110,8 +110,9 @@ func TestExamplesAreWhatTheServiceAnswers(t *testing.T) {
 // health of the service, which depends on the load of the machine.
 var ofOneRun = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z|[0-9A-HJKMNP-TV-Z]{26}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{12,}|[0-9A-Za-z+/=_-]{40,}|\b1[0-9]{9}\b|"(tokenId|id)":"[0-9a-z]{12}"|"status":"(ok|degraded)"`)
 
-// steady returns an answer without these values. UPDATE_EXAMPLES keeps an example whose steady
-// text is the same, so that the diff shows only what a change has changed.
+// steady returns an answer with * in place of the values that ofOneRun matches. UPDATE_EXAMPLES
+// keeps an example whose steady text is the same, so that the diff shows only what a change has
+// changed.
 func steady(t *testing.T, text jsontext.Value) string {
 	t.Helper()
 	if text == nil {

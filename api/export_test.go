@@ -58,8 +58,8 @@ func AssuranceRoutes() (routes map[string]bool, faults []string) {
 	return routes, faults
 }
 
-// ReviewMessages waits until the e-mails to reviewers are sent. If orgID is not empty, that
-// organization's next e-mail is sent first, without its pause.
+// ReviewMessages waits until the e-mails to reviewers are sent. If orgID is not empty, it first
+// sends that organization's next e-mail at once, without the pause between two e-mails.
 func (s *Server) ReviewMessages(orgID string) { s.reviews.Sent(orgID) }
 
 // Pages returns the declared pages.

@@ -11,7 +11,7 @@ import (
 )
 
 // TestOneSearchBoxTakesAnything checks that one search finds everything that a text can name: an
-// id, a shortened id, an agent, a host, a tool, a rule, a run, a hash, a token or a member.
+// id, a shortened id, an agent, a host, a tool, a rule, a run, a hash or a member.
 func TestOneSearchBoxTakesAnything(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

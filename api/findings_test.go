@@ -146,8 +146,8 @@ func findingIDs(t *testing.T) (ids []string) {
 	return ids
 }
 
-// makesFinding passes the id in a composite literal of a finding, or of a row in a table of rules,
-// to take.
+// makesFinding calls take with the id in a composite literal of a finding, or of a row in a table
+// of rules.
 func makesFinding(lit *ast.CompositeLit, path string, take func(ast.Expr) bool) {
 	if strings.HasSuffix(identifier(lit.Type), "Finding") {
 		for _, element := range lit.Elts {

@@ -59,7 +59,7 @@ func TestGuardLogs(t *testing.T) {
 	owner := c.people["owner"]
 	got := owner.get("/api/assurance/guard-logs")
 	owner.want(got, 200, `"command ask"`)
-	for _, hidden := range []string{"command pass", "command deny"} { // of a decision that passed, and of an earlier part
+	for _, hidden := range []string{"command pass", "command deny"} { // one is from a decision that passed, the other from an earlier part of the log
 		if strings.Contains(got.body, hidden) {
 			t.Errorf("%s: %s", hidden, got.body)
 		}
@@ -69,8 +69,8 @@ func TestGuardLogs(t *testing.T) {
 	b.want(b.post("/api/assurance/guard-logs", `{}`, "Authorization", "Bearer "+c.tokens["assurance:read"]), 403, "scope")
 }
 
-// TestGuardsAreFound checks that a person without a guard finds the page from the pages that
-// newcomers open, and that it explains how to install a guard and report its log.
+// TestGuardsAreFound checks that the pages that newcomers open link to the page about guards, and
+// that it explains how to report the log of a guard.
 func TestGuardsAreFound(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

@@ -41,9 +41,9 @@ func (s *Server) healthz(w http.ResponseWriter, r *http.Request) {
 	s.path.Answers.Reply(w, r, &op.Operation{Success: http.StatusOK}, op.Reply{Value: map[string]string{"status": "ok"}})
 }
 
-// Readiness lists problems that prevent this node from serving (Failed), and problems that every
-// node has (Degraded). Both are sorted. A degraded node still gets requests, because another node
-// would be no better.
+// Readiness lists the problems that prevent this node from serving (Failed), and other problems
+// (Degraded). Both lists are sorted. A degraded node still gets requests, because most of the
+// other problems affect every node alike.
 type Readiness struct{ Failed, Degraded []string }
 
 // readyz answers whether the node should get requests, and otherwise what failed.
@@ -84,7 +84,7 @@ const (
 // (it cannot append). It also lists what is degraded:
 //
 //	clock         differs from the database's
-//	checkpoints   heads are not signed yet, no longer, or never because there is no key
+//	checkpoints   heads are not yet signed, are no longer signed, or cannot be signed without a key
 //	verification  the ledger was altered or could not be read; countersign verify shows details
 //	facilitator   does not support the configured network, or does not answer
 //	projections   a read model is behind, is being rebuilt, or has parked events; its queries answer 503
@@ -123,7 +123,7 @@ func (s *Server) readyDatabase(ctx context.Context, r *Readiness) {
 		r.Degraded = append(r.Degraded, "clock")
 	}
 	if err := s.app.Ledger.Failing(ctx); err != nil {
-		s.path.Answers.Log.Warn("not ready: this node cannot append", "error", err)
+		s.path.Answers.Log.Warn("this node is not ready, because it cannot append to the ledger", "error", err)
 		r.Failed = append(r.Failed, "ledger")
 	}
 	if version != migrations.Latest() {
@@ -160,7 +160,7 @@ func (s *Server) openPayments(ctx context.Context) int64 {
 	defer cancel()
 	summary, err := s.projections.PaymentSummary(ctx)
 	if err != nil {
-		return 0 // other checks show that the database is down
+		return 0 // the check of the database reports this failure
 	}
 	return summary.Claimed + summary.Unknown
 }

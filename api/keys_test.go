@@ -136,8 +136,8 @@ func TestThreeKeysPerAddressAndMonth(t *testing.T) {
 	n.wants(n.post("/api/keys/free", "", `{"email":"ada@example.com"}`), 201)
 }
 
-// TestRateLimitPerNetworkAddress checks that a flood from one network address is limited, with the
-// same error.
+// TestRateLimitPerNetworkAddress checks that a flood from one network address gets 429 and the
+// time after which to try again.
 func TestRateLimitPerNetworkAddress(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{rateLimit: true})
@@ -155,7 +155,8 @@ func TestRateLimitPerNetworkAddress(t *testing.T) {
 	n.issueKey()
 }
 
-// TestBadCredentials checks that an invalid credential gets 401 before the body is read.
+// TestBadCredentials checks that every kind of invalid credential gets 401 before the body is
+// parsed, and that the answer does not tell an unknown key from a revoked one.
 func TestBadCredentials(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -219,8 +220,8 @@ func TestBadCredentials(t *testing.T) {
 	n.wants(n.send("POST", quickPath, `{"command":"ls"}`, "Content-Type", "application/json", "Authorization", "BEARER "+key), 200)
 }
 
-// TestOrganizationTokenCannotPay checks that a valid organization token cannot pay for a call, so
-// that the caller is asked to pay in another way. An invalid token gets 401.
+// TestOrganizationTokenCannotPay checks that a caller with a valid organization token is asked to
+// pay in another way, because such a token cannot pay for a call. An invalid token gets 401.
 func TestOrganizationTokenCannotPay(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -452,9 +453,9 @@ func TestQuotaIsExactUnderConcurrency(t *testing.T) {
 	}
 }
 
-// TestWithoutASigningKey checks that without a signing key every operation that signs answers 503
-// and writes nothing. Other operations work if answers can be encrypted, and repeated requests are
-// answered.
+// TestWithoutASigningKey checks a node without a signing key: the workflow, which signs its
+// answer, answers 503 and writes nothing. Requests that were answered before get the same answer
+// again, and operations that sign nothing work.
 func TestWithoutASigningKey(t *testing.T) {
 	t.Parallel()
 	signed := startNode(t, setup{})
@@ -504,8 +505,8 @@ func TestWithoutAVault(t *testing.T) {
 	})
 }
 
-// TestForeignAndRetiredSigningKeys checks that a node refuses to start with a retired key or the
-// key of another environment, and that a running node with such a key signs nothing.
+// TestForeignAndRetiredSigningKeys checks that the ledger does not accept a retired key or the key
+// of another environment, and that a running node whose key was retired signs nothing.
 func TestForeignAndRetiredSigningKeys(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

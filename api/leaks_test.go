@@ -30,7 +30,8 @@ func SecretsIn(log string) []string {
 	return found
 }
 
-// TestSecretsAreFound checks the search itself.
+// TestSecretsAreFound checks that the search of the other tests finds each kind of secret, and
+// takes no harmless text for one.
 func TestSecretsAreFound(t *testing.T) {
 	t.Parallel()
 	for _, secret := range []string{

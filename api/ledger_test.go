@@ -68,7 +68,7 @@ func (f tiles) ReadTiles(wanted []tlog.Tile) ([][]byte, error) {
 }
 
 // TestWhileTheFirstTreeIsMade checks that there are no checkpoints and proofs while the first tree
-// of a long ledger is being built. Everything else works.
+// of a long ledger is being built, but that calls are answered.
 func TestWhileTheFirstTreeIsMade(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{on: ledgertest.NewPartitioned(t, 1)}) // one partition, so that few events suffice

@@ -99,8 +99,8 @@ type jsonRaw string
 // MarshalJSON implements json.Marshaler.
 func (r jsonRaw) MarshalJSON() ([]byte, error) { return []byte(r), nil }
 
-// refusedTool fails the test unless the answer is an error that is only text, with the same body
-// as over REST.
+// refusedTool fails the test unless the answer is an error whose only content is the text that
+// REST returns as the body.
 func (n *node) refusedTool(a toolAnswer, status int, rest answer) {
 	n.t.Helper()
 	if rest.status != status || !a.isError || a.structured != "" || Plain(a.text) != Plain(string(rest.body)) {
@@ -283,7 +283,7 @@ func TestToolsGoThroughTheGate(t *testing.T) {
 	}
 }
 
-// TestFreeTools checks that operations that change nothing of a customer require no credential.
+// TestFreeTools checks that free tools need no credential and return the same as over REST.
 func TestFreeTools(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -533,8 +533,9 @@ func TestResourcesAndPrompts(t *testing.T) {
 	}
 }
 
-// TestIntegersBeyondTheLimit checks that a message is validated completely before any part of it
-// is used.
+// TestIntegersBeyondTheLimit checks, over HTTP and MCP, that integers beyond 2^53 keep every digit
+// in values that the service only hashes. A service that computes with a number refuses such an
+// integer.
 func TestIntegersBeyondTheLimit(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -619,8 +620,8 @@ func TestMessagesAreReadStrictly(t *testing.T) {
 	}
 }
 
-// TestToolsWhileTheDatabaseIsAway checks that no answer is final while the database is down: a
-// model can send the same call again, and so can a client whose key could not be read.
+// TestToolsWhileTheDatabaseIsAway checks that calls get a 503 while the database is down, even if
+// the caller's key cannot be read, and that the same call works afterwards.
 func TestToolsWhileTheDatabaseIsAway(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

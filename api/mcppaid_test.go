@@ -101,7 +101,7 @@ func TestToolsArePaidFor(t *testing.T) {
 }
 
 // TestAToolsBadPayments checks that a refused payment is answered with the reason and a new offer,
-// and that nothing is charged. A valid key in the same request is ignored.
+// and that nothing is charged, even if the same request has a valid key.
 func TestAToolsBadPayments(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -151,8 +151,8 @@ func settlingNode(t *testing.T, wait time.Duration) (*node, *x402test.Facilitato
 }
 
 // TestABuyerHangsUpOnATool checks that a buyer who disconnects during the settlement pays once and
-// can fetch the answer later, in both generations of the protocol. In one of them, the end of a
-// request cancels its call.
+// can fetch the answer later, with each protocol version in eras. In one of these versions, the
+// end of a request cancels its call.
 func TestABuyerHangsUpOnATool(t *testing.T) {
 	t.Parallel()
 	n, facilitator, chain := settlingNode(t, 0)
@@ -179,8 +179,9 @@ func TestABuyerHangsUpOnATool(t *testing.T) {
 	}
 }
 
-// TestAToolsPaymentWithoutAnEnd checks that a payment with unknown outcome does not lead to a
-// demand for another one: the answer is only text, with the state.
+// TestAToolsPaymentWithoutAnEnd checks that a tool call whose payment has an unknown outcome is
+// not answered with a demand for another payment, but with a text that contains the state of the
+// payment.
 func TestAToolsPaymentWithoutAnEnd(t *testing.T) {
 	t.Parallel()
 	n, facilitator, chain := settlingNode(t, time.Millisecond)
@@ -204,8 +205,8 @@ func TestAToolsPaymentWithoutAnEnd(t *testing.T) {
 	}
 }
 
-// TestAToolAtTheQuotaIsPaidFor checks that the answer at a key's quota offers payment, and that
-// the same call works with a payment.
+// TestAToolAtTheQuotaIsPaidFor checks that a tool call whose key has no calls left gets an offer
+// of payment, and that the same call works with a payment.
 func TestAToolAtTheQuotaIsPaidFor(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})

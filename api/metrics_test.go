@@ -25,8 +25,8 @@ func (s *site) metric(t *testing.T, line string) string {
 	return "no such metric"
 }
 
-// TestOutcomesAreCounted checks that new answers are counted by outcome, that repeated answers are
-// not, and that no label contains anything that a caller sent.
+// TestOutcomesAreCounted checks that new answers are counted by outcome, and that repeated answers
+// are not.
 func TestOutcomesAreCounted(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -63,7 +63,8 @@ func TestOutcomesAreCounted(t *testing.T) {
 			t.Errorf("%s is %s, want %s", line, got, want)
 		}
 	}
-	// The log line must name the unit, because a reader would have to guess it.
+	// The log line must name the unit of the duration, because a reader would otherwise have to
+	// guess it.
 	if line := regexp.MustCompile(`"msg":"request".*"durationMs":\d+(\.\d+)?[,}]`); !line.MatchString(s.logs.String()) {
 		t.Errorf("no duration with its unit in the log")
 	}

@@ -210,8 +210,8 @@ func (d openAPIDocument) inlined(v any) any {
 	return v
 }
 
-// lenientRequests accept unknown members, as RFC 6749 and 7591 demand. A document to verify may
-// also have any members.
+// lenientRequests lists the request bodies that may have unknown members: those of OAuth, as RFC
+// 6749 and 7591 demand, and a document to verify.
 var lenientRequests = map[string]bool{
 	"#/components/schemas/RegisterAgentRequest": true, "#/components/schemas/RequestAccessTokenRequest": true,
 	"#/components/schemas/RevokeAccessTokenRequest": true, "#/components/schemas/IntrospectAccessTokenRequest": true,
@@ -273,7 +273,7 @@ func (d openAPIDocument) lintEverything(t *testing.T, v any, where string) {
 		if _, list := v["type"].([]any); list {
 			t.Errorf("%s: a list of types", where)
 		}
-		// RFC 6749 and 7591 demand unknown members; and complete answers can be verified.
+		// Only lenientRequests may accept unknown members.
 		lenient := lenientRequests[where] && v["additionalProperties"] == true
 		if properties, is := v["properties"].(map[string]any); is && v["type"] == "object" && v["additionalProperties"] != false && !lenient {
 			t.Errorf("%s: takes members besides %v", where, sortedKeys(properties))
@@ -446,7 +446,8 @@ func TestEveryExampleIsAnsweredAsDocumented(t *testing.T) {
 	}
 }
 
-// TestStatusHasTwoShapes checks that a status record has exactly one of its two shapes.
+// TestStatusHasTwoShapes checks that the document describes a status record by one schema for each
+// of its two shapes, and that humanApprovalIncluded is false in both.
 func TestStatusHasTwoShapes(t *testing.T) {
 	t.Parallel()
 	d := startNode(t, setup{}).openAPIDocument()
@@ -471,8 +472,8 @@ func TestStatusHasTwoShapes(t *testing.T) {
 	}
 }
 
-// TestPublishedSchemaAndServiceAgree checks that the service refuses a body if and only if the
-// published schema does.
+// TestPublishedSchemaAndServiceAgree checks that the published schema refuses the invalid bodies
+// of the other tests, and accepts bodies that the service answers.
 func TestPublishedSchemaAndServiceAgree(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -496,9 +497,9 @@ func TestPublishedSchemaAndServiceAgree(t *testing.T) {
 	}
 }
 
-// TestAgentsContractIsPartOfTheWhole checks the content of /openapi.json: every operation that the
-// specification requires and the verification of records, no others, each as in the full document,
-// and each with a way to call it without OAuth.
+// TestAgentsContractIsPartOfTheWhole checks the content of /openapi.json: it has every operation
+// that the specification requires, at most 40 operations, each as in the full document, and each
+// with a way to call it without OAuth.
 func TestAgentsContractIsPartOfTheWhole(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})

@@ -86,8 +86,8 @@ func TestEveryRouteIsInTheTable(t *testing.T) {
 	}
 }
 
-// door sends a request to a route with some credentials. Its body is refused, so that it changes
-// nothing.
+// door sends a request to a route with some credentials. A POST or PATCH has a body that is
+// refused, so that the request changes nothing.
 func (b *browser) door(method, path string, header ...string) answer {
 	b.t.Helper()
 	body := ""
@@ -223,8 +223,8 @@ func TestEveryRoleAtEveryRoute(t *testing.T) {
 	clean(t, s)
 }
 
-// TestStaleSignIn checks that eleven minutes after the sign-in, the operations that change rights
-// and policies are refused, and all others work.
+// TestStaleSignIn checks that more than ten minutes after the sign-in, the operations that change
+// rights and policies are refused, and all others work.
 func TestStaleSignIn(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -299,7 +299,9 @@ func TestPlanAtEveryRoute(t *testing.T) {
 	c.people["owner"].want(c.people["owner"].get("/api/assurance/history"), 200, "items")
 }
 
-// TestMembersAndTokensOverTheAPI does the usual work of an admin.
+// TestMembersAndTokensOverTheAPI checks that an owner can add, change and remove a member, and
+// issue, rotate and revoke a token, that each change takes effect at once, and that invalid bodies
+// are refused.
 func TestMembersAndTokensOverTheAPI(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -368,8 +370,8 @@ func TestMembersAndTokensOverTheAPI(t *testing.T) {
 	clean(t, s)
 }
 
-// TestPolicyOverTheAPI drafts a policy as one member, activates it as another, and reads it in
-// every role.
+// TestPolicyOverTheAPI drafts a policy as one member, who cannot activate it, activates it as
+// another, and reads it as a third.
 func TestPolicyOverTheAPI(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -438,7 +440,7 @@ func TestFreezeOverTheAPI(t *testing.T) {
 	clean(t, s)
 }
 
-// TestRenameOverTheAPI checks that members can change the name, but not the plan and the state.
+// TestRenameOverTheAPI checks that members can change the name, but not the plan.
 func TestRenameOverTheAPI(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -623,8 +625,8 @@ func TestDatabaseAway(t *testing.T) {
 	clean(t, s)
 }
 
-// TestListsArePagedAlike checks that the pages of a list contain every item once, in order, and
-// end, and that an invalid cursor is refused instead of answered with the first page.
+// TestListsArePagedAlike checks that the pages of a list contain every item once and end, and that
+// an invalid cursor is refused instead of answered with the first page.
 func TestListsArePagedAlike(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -677,7 +679,7 @@ func TestListsArePagedAlike(t *testing.T) {
 }
 
 // TestIdempotencyKeyIsNotIgnored checks that operations that create something at each call refuse
-// the key.
+// an Idempotency-Key.
 func TestIdempotencyKeyIsNotIgnored(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

@@ -148,9 +148,10 @@ func TestEveryFormCarriesItsOrganization(t *testing.T) {
 	}
 }
 
-// TestAnAddressOfAnOrganizationLeadsThere checks an address that names an organization. A member
-// who has chosen no organization gets this one. A member who has chosen another one is asked.
-// Others must not find out that the organization exists.
+// TestAnAddressOfAnOrganizationLeadsThere checks an address that names an organization. For a
+// member who has chosen no organization, the address chooses this one. A member who has chosen
+// another one is asked whether to change it. Other people must not find out that the organization
+// exists.
 func TestAnAddressOfAnOrganizationLeadsThere(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

@@ -18,9 +18,10 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// askedByCommand lists the forms whose page requires only the right to read, while the command
-// requires another right, with fields for which it does. The page of such a form shows the refusal
-// together with what was written, so that the person does not have to type it again.
+// askedByCommand lists the forms whose page requires only the right to read, while their command
+// requires another right. The command checks this right if the form has the listed fields. The
+// page of such a form shows the refusal together with what was written, so that the person does
+// not have to type it again.
 var askedByCommand = map[string]struct {
 	right  organizations.Right
 	fields url.Values
@@ -29,8 +30,8 @@ var askedByCommand = map[string]struct {
 	"POST /policies/drafts/{id}": {organizations.RightActivate, nil},
 }
 
-// filled lists fields of forms that are checked before the command checks the right. With the
-// right, these forms are refused nevertheless or do no harm.
+// filled lists fields that a page checks before its command checks the right. If the member has
+// the right, a form with these fields is refused for another reason, or does no harm.
 var filled = map[string]url.Values{
 	"POST /members/remove":       {"reason": {"left"}},
 	"POST /keys":                 {"scope": {"x"}},

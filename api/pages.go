@@ -82,7 +82,8 @@ func (s *Server) mayTry(r *http.Request) error {
 	return policy.Refuse(op.CodeRateLimited, "", "too many commands were tried, try again in a minute")
 }
 
-// maySend counts a form like a call of the signed-in customer.
+// maySend counts a form like a call by the same customer or, without a session, by the same
+// network.
 func (s *Server) maySend(r *http.Request, session *credential.Session) error {
 	if s.path.Callers.MayWork(r, credential.Caller{Session: session}, 1) {
 		return nil

@@ -8,7 +8,8 @@ import (
 	"github.com/countersign/countersign/api"
 )
 
-// TestStyle checks that every page uses the service's style sheet and no other styles.
+// TestStyle checks that the pages of the sign-in, the outbox and an agent's request use the
+// service's style sheet, and have no inline styles or scripts.
 func TestStyle(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

@@ -283,8 +283,8 @@ func TestSignedBundleOfAFilter(t *testing.T) {
 	}
 }
 
-// arrives waits until the browser shows another page than the marked one. During a navigation
-// there may be no page to read.
+// arrives waits until the browser has loaded another page than the one on which the test has set
+// window.before. During a navigation there may be no page to read.
 func (w *window) arrives() {
 	w.t.Helper()
 	for w.ctx.Err() == nil {

@@ -262,7 +262,8 @@ func TestAccountKeys(t *testing.T) {
 	}
 }
 
-// TestAccountKeysOnThePage does the same steps in a browser.
+// TestAccountKeysOnThePage checks that a customer can issue and revoke a key on the account page,
+// and that no other customer can revoke it.
 func TestAccountKeysOnThePage(t *testing.T) {
 	t.Parallel()
 	s, _ := newStorefront(t)

@@ -98,8 +98,8 @@ func TestACopiedSettlementGivesNoFile(t *testing.T) {
 	if n := s.site.eventCount(t) - before - 3; n != 0 { // three events of the other purchase
 		t.Errorf("%d events were appended", n)
 	}
-	// The payer can prove the purchase by a signature, by the secret (program and page), or by the
-	// first link.
+	// The payer can prove the purchase by a signature or by the secret, in a program and on the
+	// page.
 	payer := s.site.browser(t)
 	s.want(payer.get(page, "SIGN-IN-WITH-X", signIn(s.wallet, s.asked(page), 84532)), 200, "PK")
 	s.want(payer.post(page, `{"claimSecret":"`+first.ClaimSecret+`"}`), 200, "PK")

@@ -56,8 +56,9 @@ func TestAnIdempotencyKeyBelongsToThePayer(t *testing.T) {
 	}
 }
 
-// TestAnIdempotencyKeyHoldsOverMCPAndForPurchases checks the same over MCP, where the key is an
-// argument, and for purchases.
+// TestAnIdempotencyKeyHoldsOverMCPAndForPurchases checks that two payments with the same key and
+// body are charged once, also over MCP, where the key is an argument, and for purchases. Another
+// body with the same key is refused.
 func TestAnIdempotencyKeyHoldsOverMCPAndForPurchases(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -161,7 +162,7 @@ func TestTheTransactionOfAnOpenPaymentIsTold(t *testing.T) {
 	f := newFake(t)
 	settler := f.withoutChain(t)
 	n := startNode(t, setup{clock: f.clock, settler: settler})
-	told := &pendingSettler{Settler: settler} // names no transaction at first
+	told := &pendingSettler{Settler: settler} // names no transaction yet
 	n.app.Settler, n.app.Settling = told, nil
 	o := n.order(quickPath, "1")
 	open := n.pay(quickPath, o.Header(), lsBody)

@@ -265,8 +265,9 @@ func overMCP(tool string) func(*node, []string, *x402test.Order, string) int {
 	}
 }
 
-// TestGate makes calls with every credential, body and mode in every way. All ways must check in
-// the same order.
+// TestGate sends every kind of credential with every kind of body over REST, over MCP and as a
+// purchase, with x402 off and on. Credential, payment and body must be checked in the same order
+// everywhere.
 func TestGate(t *testing.T) {
 	t.Parallel()
 	large := `{"command":"` + strings.Repeat("x", 70_000) + `"}`
@@ -280,8 +281,9 @@ func TestGate(t *testing.T) {
 	}
 	nodes := []*node{startNode(t, setup{}), startNode(t, setup{dev: true})}
 	malformed := map[string]int{"invalid": 400, "garbage": 400, "large": 413, "form": 400, "none": 400}
-	// The answer for each credential with a valid body, with x402 off and on. judged means that
-	// the body is then read and may be refused.
+	// off and on are the statuses for a valid body, with x402 off and on. judged reports, for off
+	// and on, whether an invalid body gets its own error. If not, the credential alone decides the
+	// status.
 	for _, c := range []struct {
 		name    string
 		headers func(n *node) []string
@@ -315,7 +317,7 @@ func TestGate(t *testing.T) {
 						want, judged = c.buys[mode], false
 					}
 					if d.name == "MCP" && strings.Contains(c.name, "with a bad key") {
-						continue // a message with an invalid credential is not admitted
+						continue // over MCP, an invalid key is refused even if the message contains a payment
 					}
 					try := func(name, body string, want int) {
 						var headers []string
@@ -420,8 +422,8 @@ func TestTamperedPayments(t *testing.T) {
 	})
 }
 
-// TestOnePaymentOneRequest checks that a payment can be used for any endpoint of the same price
-// until it is claimed. Then it belongs to one request.
+// TestOnePaymentOneRequest checks that a payment that was claimed by one request is refused for
+// every other.
 func TestOnePaymentOneRequest(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})
@@ -454,9 +456,9 @@ func exampleOf(t *testing.T, name string) string {
 	return ""
 }
 
-// TestPaidAnswerForEver checks that paid answers remain available after a long time, another
-// price, a restart, and the loss of the key, and that a nonce of the development mode can be used
-// once.
+// TestPaidAnswerForEver checks that a paid answer remains available after a long time, other
+// terms, a restart and the loss of the signing key, and that its payment still cannot be used for
+// another request.
 func TestPaidAnswerForEver(t *testing.T) {
 	t.Parallel()
 	db := Databases.New(t)
@@ -706,9 +708,9 @@ func TestSlowSettlement(t *testing.T) {
 	}
 }
 
-// TestReconcilerFindsOutWhatBecameOfAPayment checks a node that dies after the money has moved and
-// before that is recorded. At the next start the reconciler finds the transfer, and the buyer gets
-// the answer.
+// TestReconcilerFindsOutWhatBecameOfAPayment checks a node that dies before it records the outcome
+// of a settlement. At the next start the reconciler finds the transfer on the chain, or settles
+// the payment, or finds that it has expired, and the buyer gets the answer or the refusal.
 func TestReconcilerFindsOutWhatBecameOfAPayment(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -809,7 +811,7 @@ func TestReconcilerNeedsNoBuyer(t *testing.T) {
 		t.Errorf("%v", ready)
 	}
 	f.facilitator.Always("settle", x402test.Fault{})
-	for !n.reconciler.Rests() { // the next attempt is scheduled at the end of the attempts
+	for !n.reconciler.Rests() { // wait until the reconciler has made its attempts and scheduled the next one
 		runtime.Gosched()
 	}
 	f.clock.Add(2 * time.Minute) // the next attempt is due
@@ -956,8 +958,8 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
-// TestRefusedAtTheQuotaWorksWhenPaid checks that the answer at a key's quota offers payment for
-// the same call, and that the call works with a payment.
+// TestRefusedAtTheQuotaWorksWhenPaid checks that a call whose key has no calls left gets an offer
+// of payment, and that the same call works with a payment.
 func TestRefusedAtTheQuotaWorksWhenPaid(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{dev: true})

@@ -89,7 +89,7 @@ func TestNullOpensNothing(t *testing.T) {
 			}
 		})
 	}
-	if schemas < 7 { // the policies of four operations, tokens, webhooks, exports
+	if schemas < 7 { // four operations take policies; the others create tokens, webhooks and exports
 		t.Errorf("only %d schemas grant or limit something", schemas)
 	}
 

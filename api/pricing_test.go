@@ -12,8 +12,8 @@ import (
 	"github.com/countersign/countersign/api/services"
 )
 
-// TestPricesAreShownAndLeadToTheCheckout checks that the page shows every price once, at the
-// anchor that other pages link to, and links to the checkout.
+// TestPricesAreShownAndLeadToTheCheckout checks that the page shows every product at the anchor
+// that other pages link to, and every service once, and that its form leads to the checkout.
 func TestPricesAreShownAndLeadToTheCheckout(t *testing.T) {
 	t.Parallel()
 	s, _ := newStorefront(t)

@@ -42,7 +42,7 @@ func newShop(t *testing.T, changes ...func(*api.Config)) *shop {
 	return &shop{s.browser(t), s, x402test.NewWallet("payer")}
 }
 
-// order returns a payment for a product that has not been sent yet.
+// order returns a payment for a product. It does not send the payment.
 func (s *shop) order(slug, nonce string) x402test.Order {
 	s.t.Helper()
 	got := s.post("/api/purchase/"+slug, ``)
@@ -245,7 +245,7 @@ func TestRepeatedPurchasePayment(t *testing.T) {
 		if got := s.fulfilled(again(order), "verification-kit"); got.PurchaseID != first.PurchaseID {
 			t.Errorf("%+v", got)
 		}
-		// A copy from the chain has no identifier or another one.
+		// A copy from the chain has no payment identifier, or another one.
 		s.want(again(plain), 409, refused)
 		s.want(again(plain.Named("order-4711-0000002")), 409, refused)
 	})
@@ -342,8 +342,8 @@ func TestPurchaseWhenSettlingFails(t *testing.T) {
 	}
 }
 
-// TestPurchaseSealsTheAddress checks that the buyer's address and the payment are stored
-// encrypted.
+// TestPurchaseSealsTheAddress checks that the events of a purchase contain the buyer's address
+// only encrypted.
 func TestPurchaseSealsTheAddress(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

@@ -143,7 +143,7 @@ func TestQuickGateFieldLengths(t *testing.T) {
 		for _, letter := range []string{"x", "é", "€", "😀"} {
 			for _, path := range actionPaths {
 				if path != quickPath && letter != "😀" {
-					continue // for the other services one character is enough
+					continue // test the other services with one kind of character only
 				}
 				n.wants(n.post(path, key, withMember(f.name, strings.Repeat(letter, f.most))), http.StatusOK)
 				n.unchanged(func() {

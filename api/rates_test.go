@@ -50,8 +50,8 @@ func TestStrangersDoNotLimitWhoIsKnown(t *testing.T) {
 	n.wants(n.get("/api/health"), 200)
 }
 
-// TestPagesAreLimitedForANetwork checks that every page, including the search, is limited per
-// network. Readers without a credential do not affect callers of other networks.
+// TestPagesAreLimitedForANetwork checks that all pages, including the search and unknown paths,
+// are limited per network, and that the limit ends after a minute.
 func TestPagesAreLimitedForANetwork(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{rateLimit: true, dev: true})

@@ -178,7 +178,7 @@ func TestNoReviewIsOutOfSight(t *testing.T) {
 			t.Errorf("%s finds %d, want %d", filter, n, want)
 		}
 	}
-	admin.want(admin.get("/reviews?after=x"), 400, "after must be the number of an event")
+	admin.want(admin.get("/reviews?after=x"), 400, "after must be the number in the link to the next page")
 	if n := strings.Count(dev.get("/reviews").body, `<td data-label="Action">`); n != 1 {
 		t.Errorf("a developer sees %d of their own", n)
 	}

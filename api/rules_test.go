@@ -8,7 +8,7 @@ import (
 )
 
 // TestEveryRuleHasAPageOfData checks that the list is small, that each rule in it can be read with
-// evaluated examples, and that an unknown rule is not found.
+// its reason, and that an unknown rule is not found.
 func TestEveryRuleHasAPageOfData(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})

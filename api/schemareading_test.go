@@ -21,9 +21,9 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// TestABodyGetsTheVerdictOfTheLibrary checks that a body gets the same result, in the same words,
-// as from the errors of a library: for random schemas in our forms, and for every schema of the
-// service.
+// TestABodyGetsTheVerdictOfTheLibrary compares Validate with a JSON Schema library, for random
+// schemas and for every schema of the service: a body must get the same result, and the same error
+// text as is made from the errors of the library.
 func TestABodyGetsTheVerdictOfTheLibrary(t *testing.T) {
 	t.Parallel()
 	t.Run("random schemas", rapid.MakeCheck(func(t *rapid.T) {

@@ -544,8 +544,8 @@ func TestSignOutEndsTheSessionForEverybody(t *testing.T) {
 	thief.want(thief.get("/api/auth/session", "Cookie", "countersign_session="+secret), 401, "authentication required")
 }
 
-// TestSignOutEverywhere checks, over the API and from the page, that this ends every session of
-// the customer on every node, in every browser, and no session of another customer.
+// TestSignOutEverywhere checks, over the API and on the page, that signing out everywhere ends
+// every session of the customer in every browser, and no session of another customer.
 func TestSignOutEverywhere(t *testing.T) {
 	t.Parallel()
 	for name, signOut := range map[string]func(*browser) answer{
@@ -627,8 +627,9 @@ func TestPagesAreClosed(t *testing.T) {
 	}
 }
 
-// TestOutboxAnswersToThisMachineOnly checks that the outbox refuses a host name of another owner
-// that resolves to this machine.
+// TestOutboxAnswersToThisMachineOnly checks that the outbox shows e-mails only to a person who
+// knows its code, and refuses requests that came through a proxy or name a host other than this
+// machine.
 func TestOutboxAnswersToThisMachineOnly(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -710,8 +711,8 @@ func TestSessionOnTwoNodes(t *testing.T) {
 	b.want(b.get("/api/auth/session"), 401, "authentication required")
 }
 
-// TestWithoutSigner checks that a session remains valid, and that operations that need the vault
-// answer 503.
+// TestWithoutSigner checks that without a signing key and a vault a session remains valid and
+// pages can be read, and that operations that sign or encrypt answer 503.
 func TestWithoutSigner(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -744,8 +745,8 @@ func TestMailThatFailsIsSaid(t *testing.T) {
 	}
 }
 
-// TestSignInIsSlowedDown checks that one address may request ten links a minute, and that one
-// mailbox gets three in 15 minutes, from all addresses and in all spellings.
+// TestSignInIsSlowedDown checks that one network address may request ten links a minute, and that
+// one mailbox gets three in 15 minutes, whatever network addresses and spellings are used.
 func TestSignInIsSlowedDown(t *testing.T) {
 	t.Parallel()
 	outbox := mail.NewOutbox(slog.New(slog.DiscardHandler))

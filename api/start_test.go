@@ -79,5 +79,5 @@ func TestAnOrganizationBeginsWithASubscription(t *testing.T) {
 	if strings.Contains(page.body, `action="/start"`) {
 		t.Error("the page has the form")
 	}
-	b.want(b.form("/start", url.Values{"name": {"Mine"}}), 403, "an organization begins with the Team or the Business plan")
+	b.want(b.form("/start", url.Values{"name": {"Mine"}}), 403, "an organization is created by a subscription to the Team or Business plan")
 }

@@ -138,7 +138,8 @@ func TestCheckoutProviderFails(t *testing.T) {
 	}
 }
 
-// TestCheckoutForms checks the requests to the provider, in the provider's own terms.
+// TestCheckoutForms checks which fields the service sends to the payment provider to start a
+// checkout.
 func TestCheckoutForms(t *testing.T) {
 	t.Parallel()
 	s, f := newStorefront(t)
@@ -367,9 +368,9 @@ func TestSubscriptionCarriesTheOrganization(t *testing.T) {
 	}
 }
 
-// TestARefundedSubscriptionIsNotLive checks that a refunded period counts as unpaid: the
-// organization lapses, and the pass has no credit, until the next period is paid. Events of the
-// test mode or of another account change nothing.
+// TestARefundedSubscriptionIsNotLive checks that a fully refunded period counts as unpaid: the
+// organization lapses until a dispute about the payment is won, and the pass has no credit while
+// the refunded period lasts, even if the next one is paid.
 func TestARefundedSubscriptionIsNotLive(t *testing.T) {
 	t.Parallel()
 	s, f := newStorefront(t)
@@ -879,8 +880,7 @@ func TestPermutationsAreAll(t *testing.T) {
 	}
 }
 
-// TestNoticesLeaveNoAddress checks that no table and no event contains the plain address of a
-// buyer.
+// TestNoticesLeaveNoAddress checks that no event contains the plain address of a buyer.
 func TestNoticesLeaveNoAddress(t *testing.T) {
 	t.Parallel()
 	s, f := newStorefront(t)

@@ -179,8 +179,8 @@ func (f *stripeFake) paid(customer, email string, extra fields) fields {
 	return o
 }
 
-// subscription returns a subscription of the newest checkout. If legacy is set, the period is
-// where older versions have it.
+// subscription returns a subscription of the newest checkout. If legacy is set, its period is in
+// the members that older versions of the provider's API use.
 func (f *stripeFake) subscription(customer, status string, from, to time.Time, legacy bool) fields {
 	f.t.Helper()
 	f.mu.Lock()

@@ -29,8 +29,8 @@ func isFreeForm(place string) bool {
 	return false
 }
 
-// withStranger calls try with an example that has one additional unknown member, once for each
-// object in it, with the path of that object.
+// withStranger adds an unknown member to each object in an example, one object at a time. It calls
+// try with the path of the object and the changed example.
 func withStranger(t *testing.T, example string, try func(place, text string)) {
 	t.Helper()
 	var whole any

@@ -225,7 +225,7 @@ func TestVerifyFindsEveryMutationAroundAReceipt(t *testing.T) {
 		named := gaps(untouched)
 		for _, path := range pathsOf(file, "") {
 			changed := copyOf(t, file)
-			// The envelope's members do not depend on its spelling.
+			// TestVerifyFindsEveryMutation covers changes of integrity.
 			if strings.Contains(path, "/integrity/") || !mutate(changed, strings.Split(path[1:], "/")) {
 				continue
 			}
@@ -466,8 +466,8 @@ func TestReadinessNamesAnotherSchema(t *testing.T) {
 	n.wants(n.get("/readyz"), 200)
 }
 
-// TestReadinessNamesAFailedVerification checks that an altered ledger, and heads that are not
-// signed, are reported but do not make a node unready. The metrics report the same.
+// TestReadinessNamesAFailedVerification checks that an altered ledger is reported but does not
+// make a node unready. The metrics report the same.
 func TestReadinessNamesAFailedVerification(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{machineClock: true})
@@ -584,9 +584,8 @@ func TestDatabaseGone(t *testing.T) {
 	}
 }
 
-// TestPanicAndOverload checks that a panic leads to one 500 with a request id, one log line and
-// one count, and that the node continues. Above the limit of requests in progress, the answer is
-// 503.
+// TestPanicAndOverload checks that a panic leads to one 500 with a request id and one log line,
+// and that the node continues. Above the limit of requests in progress, the answer is 503.
 func TestPanicAndOverload(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, setup{})
@@ -612,7 +611,7 @@ func TestPanicAndOverload(t *testing.T) {
 	for range op.MaxInFlight {
 		n.server.entry.Seats <- struct{}{}
 	}
-	n.wants(answerTo("/api/health"), 200) // needs no seat
+	n.wants(answerTo("/api/health"), 200) // the health check is answered above the limit
 	full := answerTo("/api/pricing")
 	n.refused(full, 503, "temporarily_unavailable", "")
 	if full.header.Get("Retry-After") == "" {

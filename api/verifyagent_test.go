@@ -73,9 +73,9 @@ func TestMailedLinkVerifiesAnAgent(t *testing.T) {
 	}
 }
 
-// TestVerifiedEmailNeedsMail checks that such an agent is not registered without a mail server,
-// because its owner cannot be asked. An agent without an address needs no mail server: it is
-// verified when it is claimed.
+// TestVerifiedEmailNeedsMail checks that an agent with verified_email is not registered without a
+// mail server, because its owner cannot be asked. An agent without an address needs no mail
+// server: it is verified when it is claimed.
 func TestVerifiedEmailNeedsMail(t *testing.T) {
 	t.Parallel()
 	s := newSiteWith(t, api.Databases.New(t), "", nil)

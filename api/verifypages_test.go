@@ -91,8 +91,8 @@ func needVerifier(t *testing.T) {
 	}
 }
 
-// TestVerifyPageWithoutTheVerifier checks that the page of a program without the verifier explains
-// how to get it.
+// TestVerifyPageWithoutTheVerifier checks that the page loads the verifier if the program contains
+// it, and otherwise explains how to get it.
 func TestVerifyPageWithoutTheVerifier(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -151,7 +151,7 @@ func TestWalkVerifyRecomputes(t *testing.T) {
 	w.do(chromedp.SetUploadFiles(`input[type=file]`, []string{record}, chromedp.ByQuery))
 	w.see("the policy is missing from the documents")
 	w.do(chromedp.SetUploadFiles(`input[type=file]`, []string{record, policy}, chromedp.ByQuery))
-	w.see("verdict recomputed from the recorded input: the same")
+	w.see("the verdict was recomputed from the recorded input and is the same")
 	w.shoot("verify-recomputed")
 	if said := problems(); len(said) > 0 {
 		t.Errorf("the browser reports %v", said)

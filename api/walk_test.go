@@ -64,7 +64,8 @@ func TestWalkReviews(t *testing.T) {
 	}
 }
 
-// TestWalkPolicies goes from a template, with a preview, to an active version.
+// TestWalkPolicies goes from a template, with a preview and a change in the form, to a draft. It
+// also checks that the pages fit a phone.
 func TestWalkPolicies(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))

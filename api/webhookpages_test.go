@@ -13,7 +13,7 @@ import (
 
 var secretPattern = regexp.MustCompile(`whsec_[A-Za-z0-9+/=]{44}`)
 
-// TestWebhookPages checks that an admin can create a webhook, sees its secret once, finds messages
+// TestWebhookPages checks that an owner can create a webhook, sees its secret once, finds messages
 // that could not be delivered, sends them again, rotates the secret and removes the webhook, all
 // with plain forms.
 func TestWebhookPages(t *testing.T) {

@@ -137,7 +137,7 @@ type upgrade struct {
 
 var freeKeyStatus = &op.Operation{
 	ID: "get_free_key_status", Method: http.MethodGet, Path: "/api/keys/free/status",
-	Summary: "The plan, the calls used and remaining, and when the month ends; for an agent also its credit. Never metered.",
+	Summary: "The plan, the calls used and remaining, and when the month ends; for an agent also its credit. This call is free and not counted.",
 	Access:  credential.Access{Kind: credential.KeyHolder}, Output: reflect.TypeFor[keyStatus](), Errors: []int{401, 503},
 }
 
@@ -161,7 +161,8 @@ func (s *Keys) freeKeyStatus(c *op.Call) (op.Reply, error) {
 	}}, nil
 }
 
-// upgrade returns the pass that the catalogue offers. Without one, it has only the URL.
+// upgrade returns the pass that the catalogue offers. If it offers none, the result has only the
+// URL.
 func (s *Keys) upgrade() upgrade {
 	u := upgrade{URL: request.UpgradeURL(s.Commands)}
 	if pass, sold := s.Commands.PassProduct(); sold {

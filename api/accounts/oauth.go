@@ -146,7 +146,7 @@ func shownAgain(value any) (op.Reply, error) {
 type tokenRequest struct {
 	lenient
 	GrantType string `json:"grant_type" jsonschema_description:"client_credentials"`
-	Scope     string `json:"scope,omitempty" jsonschema:"maxLength=1000" jsonschema_description:"Scopes separated by spaces. The agent gets those of them that it may have; without scope it gets all that it may have."`
+	Scope     string `json:"scope,omitempty" jsonschema:"maxLength=1000" jsonschema_description:"Scopes separated by spaces. The token gets those that the agent may have; without this member it gets all that the agent may have."`
 	Resource  string `json:"resource,omitempty" jsonschema:"maxLength=2048" jsonschema_description:"The base URL, or the URL of an MCP endpoint; a token for an MCP endpoint is valid only there."`
 	credential.ClientSecret
 }

@@ -164,9 +164,9 @@ func (p product) check() error {
 	case p.File != "" && !fs.ValidPath(p.File):
 		return errors.New("file must be a path relative to the catalogue, with / as separator")
 	case p.Plan != "" && (oneTime || p.Plan != organizations.PlanTeam && p.Plan != organizations.PlanBusiness):
-		return errors.New("plan must be team or business, and only for a subscription")
+		return errors.New("plan must be team or business, and is allowed only for a subscription")
 	case p.CreditCents < 0 || p.CreditCents > maxPrice || p.CreditCents > 0 && oneTime:
-		return errors.New("creditCents must be from 1 to 99999999, and only for a subscription")
+		return errors.New("creditCents must be from 1 to 99999999, and is allowed only for a subscription")
 	}
 	return nil
 }

@@ -144,7 +144,8 @@ func TestThePolicyStarterPackHolds(t *testing.T) {
 	}
 }
 
-// verify.mjs shares no code with this program, but must give the same results.
+// TestTheVerificationKitChecksRecords checks that the kit's verify.mjs, which shares no code with
+// this program, accepts the records that this program signed and refuses changed ones.
 func TestTheVerificationKitChecksRecords(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {

@@ -35,7 +35,7 @@ type Order struct {
 }
 
 // Notice is a message of the provider about a checkout, a refund, an invoice or a subscription. If
-// the message does not concern the service, all of these are nil.
+// the message does not concern the service, it has only the Event.
 type Notice struct {
 	Event        store.ProviderEvent
 	Checkout     *store.CompletedCheckout // set only if it is paid and the product is ours

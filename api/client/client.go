@@ -63,7 +63,7 @@ type Options struct {
 
 	RunMedium bool          // Gate also permits actions of medium risk
 	Offline   bool          // Gate evaluates in this process; URL may be empty
-	Timeout   time.Duration // of one attempt; 0 means 10 s
+	Timeout   time.Duration // limit for one attempt; 0 means 10 s
 
 	// HTTP sends the requests; nil means a client of its own. The client ignores Timeout and
 	// CheckRedirect of HTTP, and follows no redirect.

@@ -101,8 +101,9 @@ func (t transport) once(ctx context.Context, r request) (answered, error) {
 	return answered{in.StatusCode, in.Header, body}, nil
 }
 
-// patiently sends a request until later returns false for the answer. It tries at most four times
-// and waits at most 30 seconds in total. Each attempt sends the same idempotency key or payment.
+// patiently sends a request, and sends it again if no answer comes or if the function `later`
+// returns true for the answer. It tries at most four times and waits at most 30 seconds in total.
+// Each attempt sends the same idempotency key or payment.
 func (t transport) patiently(ctx context.Context, r request, later func(answered) bool) (answered, error) {
 	waited := time.Duration(0)
 	for attempt := 1; ; attempt++ {
@@ -145,8 +146,8 @@ func (t transport) asked(header string) (time.Duration, bool) {
 // receiptsPath is the path to which receipts are sent.
 const receiptsPath = "/api/assurance/receipts"
 
-// send sends a request to the service. An answer with a status that is not in good, or with a body
-// that is not JSON, is an error.
+// send sends a request to the service. It returns an error if the answer is not JSON, or if its
+// status is not one of `good`.
 func (c *Client) send(ctx context.Context, method, path string, header http.Header, body []byte, good ...int) (status int, text []byte, err error) {
 	if body != nil {
 		header.Set("Content-Type", "application/json")

@@ -99,8 +99,9 @@ func forAgents(o *op.Operation) bool {
 
 func forAll(*op.Operation) bool { return true }
 
-// write generates the OpenAPI 3.1 document of the operations for which in returns true. The same
-// table and configuration give the same bytes. Features that are not configured are omitted.
+// write generates the OpenAPI 3.1 document of the operations for which the function `in` returns
+// true. The same table and configuration give the same bytes. Features that are not configured are
+// omitted.
 func (s *Contract) write(in func(*op.Operation) bool) (op.Document, error) {
 	answers, err := Examples(s.BaseURL)
 	if err != nil {
@@ -341,7 +342,7 @@ func (d describing) responses(o *op.Operation) (op.Object, error) {
 	}
 	limited, is := responses["429"].(op.Object)
 	if is {
-		limited["headers"] = op.Object{"Retry-After": op.Object{"description": "Seconds to wait. A used-up monthly quota has no such header: resetsAt is when the next month begins.", "schema": op.Object{"type": "string"}}}
+		limited["headers"] = op.Object{"Retry-After": op.Object{"description": "Seconds to wait. An answer about a used-up monthly quota lacks this header: its member resetsAt is the start of the next month.", "schema": op.Object{"type": "string"}}}
 	}
 	answer, err := d.answer(o)
 	if err != nil {

@@ -27,7 +27,7 @@ type Sessions struct {
 
 // NewSessions returns the sessions of the service at a base URL, stored in a database.
 func NewSessions(pool *pgxpool.Pool, baseURL string, clock func() time.Time) (*Sessions, error) {
-	// scs.New is not used, because it starts a goroutine for a memory store that never ends.
+	// scs.New is not used, because it starts a goroutine that never ends.
 	manager := &scs.SessionManager{Store: sessionStore{pool}, HashTokenInStore: true, Lifetime: lifetime, IdleTimeout: idle,
 		Codec: scs.GobCodec{}}
 	s := &Sessions{manager: manager, pool: pool, origin: http.NewCrossOriginProtection(), clock: clock}
@@ -190,9 +190,9 @@ func (s *Sessions) Keep(w http.ResponseWriter, changed *Session) error {
 	return nil
 }
 
-// written passes two values through the context to the store's commit: the customer of the
-// session, and whether to update an existing row only, so that a session that ended during the
-// request is not restored.
+// written passes two values through the context to CommitCtx: the customer of the session, and
+// whether only an existing row may be updated, so that a session that ended during the request is
+// not restored.
 type written struct {
 	customer    string
 	onlyIfThere bool

@@ -19,7 +19,7 @@ var decisionQuery = []op.Parameter{
 	{Name: "rule", Description: "Id of a rule with a finding.", Schema: op.Object{"type": "string", "maxLength": 200}},
 	{Name: "run", Description: "The subject's runId, exactly.", Schema: op.Object{"type": "string", "maxLength": 200}},
 	{Name: "agent", Description: "The subject's agentId, exactly.", Schema: op.Object{"type": "string", "maxLength": 200}},
-	{Name: "text", Description: "Text that the action, the run, the agent, the purpose or the id contains, in upper or lower case.", Schema: op.Object{"type": "string", "maxLength": 200}},
+	{Name: "text", Description: "Text that occurs in the action, the run, the agent, the purpose or the id. Case is ignored.", Schema: op.Object{"type": "string", "maxLength": 200}},
 	{Name: "target", Description: "The host that is paid (x402), or SERVER/TOOL (mcp), exactly.", Schema: op.Object{"type": "string", "maxLength": 200}},
 	{Name: "from", Description: "Start of the period: a date, or an RFC 3339 time.", Schema: dateOrTime()},
 	{Name: "to", Description: "End of the period: a date, which is included, or an RFC 3339 time, which is excluded.", Schema: dateOrTime()},

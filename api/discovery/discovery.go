@@ -51,8 +51,8 @@ func (s *Discovery) madeOf(id, path, media, summary string, make func(*site.Site
 	}
 }
 
-// declaring returns an operation that answers with the JSON of a value that make returns. The type
-// of the value describes the answer in the contract.
+// declaring returns an operation that answers with JSON: the value that the function make returns.
+// The type of the value describes the answer in the contract.
 func declaring[T any](s *Discovery, id, path, media, summary string, make func(*site.Site) (T, error)) *op.Operation {
 	o := s.madeOf(id, path, media, summary, func(from *site.Site) ([]byte, error) {
 		value, err := make(from)

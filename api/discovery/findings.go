@@ -87,7 +87,7 @@ func severityOf(finding jsontext.Value) string {
 	var said struct {
 		Severity string `json:"severity"`
 	}
-	if json.Unmarshal(finding, &said) != nil { // no error: this program has written the text
+	if json.Unmarshal(finding, &said) != nil { // cannot happen, because this program has written the text
 		return ""
 	}
 	return said.Severity

@@ -45,7 +45,7 @@ type Manifest struct {
 func manifestAt(id, path string) *op.Operation {
 	return &op.Operation{
 		ID: id, Method: http.MethodGet, Path: path,
-		Summary: "The operations that can be paid over x402, and the terms. Payments are off unless configured is true.",
+		Summary: "The operations that can be paid over x402, and the terms. Payments are accepted only if configured is true.",
 		Output:  reflect.TypeFor[Manifest](),
 	}
 }

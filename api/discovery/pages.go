@@ -78,7 +78,7 @@ func (s *Pages) Site() (*site.Site, error) {
 	return made, nil
 }
 
-// made returns a document, which make generates once for each state of the service.
+// made returns a document. The function make generates it once for each state of the service.
 func (s *Pages) made(name, media string, make func(*site.Site) ([]byte, error)) (op.Document, error) {
 	from, err := s.Site()
 	if err != nil {

@@ -31,7 +31,7 @@ type exportRequest struct {
 	Decision   string `json:"decision,omitempty" jsonschema:"enum=allow,enum=deny,enum=needs_review"`
 	Agent      string `json:"agent,omitempty" jsonschema:"maxLength=200" jsonschema_description:"subject.agentId of the decisions."`
 	Run        string `json:"run,omitempty" jsonschema:"maxLength=200" jsonschema_description:"subject.runId of the decisions."`
-	NoPersonal bool   `json:"noPersonal,omitempty" jsonschema_description:"true leaves the members with personal data out."`
+	NoPersonal bool   `json:"noPersonal,omitempty" jsonschema_description:"true omits the members with personal data."`
 }
 
 // RefusesNull makes the parser refuse null for a member. Null would silently export the decisions

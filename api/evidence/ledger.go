@@ -26,8 +26,8 @@ import (
 // proofWait limits how long POST /api/verify?wait=proof waits for a checkpoint.
 const proofWait = 2 * time.Second
 
-// checkpointHeader is the header with the newest head of the tree, which every answer has. A
-// client that stores the heads can later prove a rollback of the ledger.
+// Every answer has the header checkpointHeader with the newest head of the tree, if there is one.
+// A client that stores the heads can later prove a rollback of the ledger.
 const checkpointHeader = "Ledger-Checkpoint"
 
 // Proofs serves the tree of the ledger: its signed heads, its tiles, and proofs against the heads.
@@ -94,7 +94,7 @@ func (s *Proofs) Routes(add func(string, http.Handler, ...string)) {
 	}
 }
 
-var errNoCheckpoint = policy.Refuse(op.CodeNotFound, "", "there is no checkpoint yet; the operator sets CHECKPOINT_KEY")
+var errNoCheckpoint = policy.Refuse(op.CodeNotFound, "", "there is no checkpoint yet: the operator must set CHECKPOINT_KEY")
 
 // errCheckpointBegins is the answer while the first tree of a long ledger is being built.
 var errCheckpointBegins = policy.Refuse(ground.CodeUnavailable, "", "the first checkpoint is not signed yet, because the tree over the events is being built: try again in a minute")
@@ -104,8 +104,8 @@ func lasting() http.Header {
 	return http.Header{"Cache-Control": {"public, max-age=31536000, immutable"}}
 }
 
-// partitionOf returns the partition that the path names. Without a name it is the first one, which
-// every ledger has.
+// partitionOf returns the partition that the path names. A path without a partition means the
+// first one, which every ledger has.
 func (s *Proofs) partitionOf(r *http.Request) (*ledger.Partition, error) {
 	text, named := mux.Vars(r)["p"]
 	if !named {

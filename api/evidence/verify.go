@@ -24,8 +24,8 @@ type verification struct {
 	Inclusion *Inclusion `json:"inclusion" jsonschema:"nullable" jsonschema_description:"The Merkle proof; null until a checkpoint covers the record."`
 }
 
-// Inclusion proves that the tree of a checkpoint contains the event of a record (RFC 6962). It is
-// the first record of the document that the ledger contains.
+// Inclusion proves that the tree of a checkpoint contains the event of a record (RFC 6962). If a
+// document has several records, it is the first of them that is in the ledger.
 type Inclusion struct {
 	Partition  int16    `json:"partition,omitzero"` // absent for the first partition
 	Position   int64    `json:"position"`
@@ -48,7 +48,7 @@ type signedDocument struct {
 // JSONSchemaExtend allows the other members that an answer may have.
 func (signedDocument) JSONSchemaExtend(s *invopop.Schema) {
 	s.AdditionalProperties = invopop.TrueSchema
-	s.Description = "A signed record, the whole answer of a service, a status record, or a list of these. It must contain a record with its integrity."
+	s.Description = "A signed record, the whole answer of a service, a status record, or a list of these. It must contain the members record and integrity of at least one signed record."
 }
 
 // maxVerified is the largest number of records in one document. Each needs a look-up in the

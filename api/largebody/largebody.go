@@ -33,7 +33,7 @@ func All(schema, example any, octets int) iter.Seq2[string, string] {
 	return Grown(schema, example, octets-len((&plant{}).body(schema, example))-besides)
 }
 
-// Grown returns the same bodies as All. The part that grew takes room bytes.
+// Grown returns the same bodies as All. room is the size in bytes of the part that grew.
 func Grown(schema, example any, room int) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for name, value := range freeValues(room) {
@@ -107,7 +107,8 @@ func real(schema any) map[string]any {
 	return node
 }
 
-// longText is the maximal length, in characters, from which a text gets bodies of its own.
+// longText is a number of characters. A text that the schema allows to be at least as long gets
+// bodies of its own.
 const longText = 4096
 
 func placesOf(schema any, path string) (found []place) {

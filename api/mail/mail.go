@@ -84,7 +84,7 @@ func (s *smtpSender) Send(ctx context.Context, m Message) error {
 	}
 	message := gomail.NewMsg()
 	if err := errors.Join(message.From(s.from), message.To(m.To)); err != nil {
-		return errors.New("the address of an e-mail is not accepted")
+		return errors.New("the sender or recipient of an e-mail is not a valid address")
 	}
 	message.Subject(m.Subject)
 	message.SetDateWithValue(m.At)

@@ -49,8 +49,8 @@ func NewReviews(d *decisions.Decisions, p *projections.Projections, sender Sende
 	return &Reviews{decisions: d, projections: p, sender: sender, log: log, waiting: map[string]*waiting{}}
 }
 
-// Tell announces a decision that waits for a review. p is the principal who requested it; that
-// member is not notified.
+// Tell announces a decision that waits for a review. p is the principal who requested it. That
+// member is notified only if no other member may review the decision.
 func (m *Reviews) Tell(p organizations.Principal, decision seal.Envelope) {
 	if m.sender == nil {
 		return

@@ -157,7 +157,7 @@ func (d *Door) post(w http.ResponseWriter, r *http.Request) {
 	d.answer(w, r, m, text)
 }
 
-// answer answers one message that passed the checks of the door.
+// answer answers one message that passed the checks in post.
 func (d *Door) answer(w http.ResponseWriter, r *http.Request, m message, text []byte) {
 	if answered := m.answerHere(w); answered {
 		return
@@ -188,7 +188,7 @@ func (d *Door) answerBatch(w http.ResponseWriter, r *http.Request, batch []jsont
 		kept := &keptResponse{header: http.Header{}}
 		m, refused := parseMessage(text)
 		if refused == nil && m.method == "initialize" {
-			refused = &failure{id: m.id, code: jsonrpc.CodeInvalidRequest, text: "initialize must be sent alone"}
+			refused = &failure{id: m.id, code: jsonrpc.CodeInvalidRequest, text: "initialize must not be in a batch"}
 		}
 		if refused != nil {
 			refuse(kept, http.StatusBadRequest, *refused)
@@ -233,7 +233,7 @@ func (d *Door) readMessage(w http.ResponseWriter, r *http.Request) ([]byte, int,
 	return text, 0, nil
 }
 
-// message contains the members of a JSON-RPC message that the door uses.
+// message contains the members of a JSON-RPC message that Door uses.
 type message struct {
 	id      jsontext.Value // nil for a notification
 	method  string         // empty for a response
@@ -253,8 +253,8 @@ func (d *Door) withoutNUL(text []byte) []byte {
 	return text
 }
 
-// checkText checks that a text is strict JSON. Otherwise the SDK could use the second of two
-// members with the same name, and the door the first.
+// checkText checks that a text is strict JSON. Otherwise, of two members with the same name, Door
+// could check the first and the SDK use the second.
 func checkText(text []byte) *failure {
 	err := canon.Check(text)
 	if err == nil {
@@ -284,7 +284,7 @@ func parseBatch(text []byte, h http.Header) ([]jsontext.Value, *failure) {
 	}
 	var batch []jsontext.Value
 	if err := json.Unmarshal(text, &batch); err != nil || len(batch) == 0 || len(batch) > maxBatch {
-		return invalid("a batch has 1 to " + strconv.Itoa(maxBatch) + " messages")
+		return invalid("a batch must have 1 to " + strconv.Itoa(maxBatch) + " messages")
 	}
 	return batch, nil
 }

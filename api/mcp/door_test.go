@@ -20,7 +20,7 @@ const canary = "CANARY7f3a91"
 // anyObject is the schema of tools that validate their arguments themselves.
 var anyObject = jsontext.Value(`{"type":"object"}`)
 
-// open starts a server with one tool, one prompt and resources. It listens on a loopback address
+// open starts a server with a few tools, resources and a prompt. It listens on a loopback address
 // and has a public base URL.
 func open(t testing.TB, change func(*Config)) *httptest.Server {
 	t.Helper()
@@ -168,8 +168,8 @@ func errorOf(t testing.TB, a answer) (code int, id, text string, data map[string
 	return response.Error.Code, id, response.Error.Message, response.Error.Data
 }
 
-// TestRefusals checks every error of the door and of the protocol, in both generations of the
-// protocol.
+// TestRefusals checks the errors for requests that the endpoint or the protocol does not allow, in
+// protocol versions with and without a handshake.
 func TestRefusals(t *testing.T) {
 	s := open(t, nil)
 	discover, modernHeaders := request("server/discover", "")
@@ -328,7 +328,8 @@ func TestParamsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// TestWhoMayAsk checks that every allowed host and origin is accepted.
+// TestWhoMayAsk checks that every allowed host and origin is accepted. Host names and origins of
+// this machine are accepted only if the server listens on a loopback address.
 func TestWhoMayAsk(t *testing.T) {
 	s := open(t, nil)
 	for _, headers := range [][]string{
@@ -476,7 +477,7 @@ func TestAnIDKeepsItsDigits(t *testing.T) {
 }
 
 // TestNotificationsAreAccepted checks that known and unknown notifications get 202 without a body,
-// in both generations of the protocol.
+// in protocol versions with and without a handshake.
 func TestNotificationsAreAccepted(t *testing.T) {
 	s := open(t, nil)
 	for _, c := range []struct {
@@ -497,7 +498,8 @@ func TestNotificationsAreAccepted(t *testing.T) {
 	}
 }
 
-// TestBothEras checks that clients of both generations get the same features.
+// TestBothEras checks that a client gets the server's features by initialize in protocol versions
+// with a handshake, and by server/discover in the version without one.
 func TestBothEras(t *testing.T) {
 	s := open(t, nil)
 	for _, version := range []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "1999-01-01", "2026-07-28"} {
@@ -539,8 +541,8 @@ func TestBothEras(t *testing.T) {
 	}
 }
 
-// TestAToolGetsWhatWasSent checks that a tool receives the arguments and the payment as raw text,
-// and the request with its headers, and that its result is sent unchanged.
+// TestAToolGetsWhatWasSent checks that a tool receives the arguments and the payment with every
+// digit of their numbers, and the request with its headers, and that its result is sent unchanged.
 func TestAToolGetsWhatWasSent(t *testing.T) {
 	s := open(t, nil)
 	body, headers := request("tools/call", `"name":"echo","arguments":{"b":1.50,"a":"\u0041"}`)
@@ -626,8 +628,8 @@ func TestResources(t *testing.T) {
 	}
 }
 
-// TestTheSDKsClientUnderstands uses every feature through the official client, in both generations
-// of the protocol.
+// TestTheSDKsClientUnderstands checks that the official client can list the tools and the resource
+// templates, and get a prompt and a resource.
 func TestTheSDKsClientUnderstands(t *testing.T) {
 	s := open(t, nil)
 	client := sdk.NewClient(&sdk.Implementation{Name: "client", Version: "1"}, nil)
@@ -674,8 +676,8 @@ func TestConfigurationThatCannotBe(t *testing.T) {
 	}
 }
 
-// FuzzMessage checks that every message gets a JSON-RPC answer with a status of the contract, and
-// that nothing panics.
+// FuzzMessage checks that every message gets one of the documented statuses, with JSON or an event
+// stream except for 202, and that nothing panics.
 func FuzzMessage(f *testing.F) {
 	s := open(f, nil)
 	for _, method := range []string{"server/discover", "tools/list", "tools/call", "resources/read", "prompts/get", "initialize", "subscriptions/listen"} {

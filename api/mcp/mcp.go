@@ -1,8 +1,9 @@
 // Package mcp serves the Model Context Protocol: streamable HTTP on one path, POST only, without
-// sessions. Each answer is one JSON text. It supports both generations of the protocol:
-// 2026-07-28, in which every request describes itself (in _meta and in headers that repeat it),
-// and 2024-11-05 to 2025-11-25, which begin with initialize. The official SDK implements the
-// protocol. Before the SDK, the door refuses requests for these reasons, in this order:
+// sessions. Each answer is one JSON text. It supports the protocol versions 2024-11-05 to
+// 2025-11-25, which begin with a handshake (initialize), and 2026-07-28, in which every request
+// describes itself (in _meta and in headers that repeat it). The official SDK implements the
+// protocol. A Door is the handler of one path. Before the SDK, it refuses requests for these
+// reasons, in this order:
 //
 //	Host        not this service (protects from DNS rebinding)         403
 //	Origin      a page of an origin that is not allowed               403
@@ -13,7 +14,7 @@
 //	version     a protocol version that is not supported              400  -32022
 //	credential  invalid                                               401
 //
-// After the SDK has answered, the door rewrites every error: it keeps the code of the protocol,
+// After the SDK has answered, the Door rewrites every error: it keeps the code of the protocol,
 // and replaces the text by our own, which never repeats what the caller sent.
 //
 // The package depends on nothing else of countersign. Config contains the tools, resources and
@@ -50,7 +51,7 @@ type Config struct {
 	// answered the request.
 	Admit func(http.ResponseWriter, *http.Request) bool
 	// Compute waits for a slot to parse a message of a number of bytes. It returns the function
-	// that frees the slot. Unread answers its error.
+	// that frees the slot. Unread turns its error into the answer.
 	Compute func(ctx context.Context, octets int) (done func(), err error)
 	// Unread returns the status and the text of the answer to a body that could not be read.
 	Unread    func(http.Header, error) (status int, text string)
@@ -124,7 +125,7 @@ type Door struct {
 	next    http.Handler
 }
 
-// New returns a door. All requests share one server of the SDK.
+// New returns the handler of one path. All requests share one server of the SDK.
 func New(c Config) (*Door, error) {
 	base, err := url.Parse(c.BaseURL)
 	if err != nil || base.Host == "" {

@@ -10,7 +10,7 @@ const (
 	ReadTimeout       = 20 * time.Second
 	WriteTimeout      = 40 * time.Second
 	IdleTimeout       = 60 * time.Second
-	HandlerTimeout    = 15 * time.Second // the database may use 5 s of it
+	HandlerTimeout    = 15 * time.Second // longer than the 5 s that one database statement may take
 	paidTimeout       = 35 * time.Second // time to verify the payment, settle it, and compute
 	MaxHeaderBytes    = 64 << 10         // bytes; payment headers are large
 	MaxConnections    = 16_384           // further connections wait in the accept queue
@@ -19,7 +19,7 @@ const (
 	// Limits of bodies that are being read. A body of the maximal 1 MiB must arrive at 51 KiB a
 	// second (ReadTimeout), a small body within BodyGrace.
 	BodyGrace           = 5 * time.Second
-	BodyPerSecond       = 16 << 10 // minimal rate in bytes
+	BodyPerSecond       = 16 << 10 // minimal rate in bytes per second
 	MaxBodies           = 2048     // bodies read at once; a new one ends the reading of the oldest
 	MaxBodiesPerAddress = 256
 	CutBodyPause        = 2 * time.Second        // pause before the answer to a body whose reading was ended
@@ -28,8 +28,8 @@ const (
 
 	// MaxHeldBodies limits the bytes that all bodies may take at once, from their first byte to
 	// the end of their requests. A body takes twice its length, because its buffer grows and its
-	// canonical form is a copy. The limit allows 128 of the largest bodies, or 244 records to
-	// verify.
+	// canonical form is a copy. The limit allows 128 of the largest bodies, or 256 of the largest
+	// documents to verify.
 	MaxHeldBodies = 256 << 20
 
 	// Largest bodies in bytes. The limits of services are in their declarations.

@@ -30,8 +30,8 @@ type Object = schema.Object
 type Operation struct {
 	ID, Method, Path string
 	Summary          string
-	Service          *policy.Service           // the priced service; nil if the operation is no service
-	Sells            func(*Call) (Sale, error) // returns what a priced call buys, if it is no service; only payments can pay for it
+	Service          *policy.Service           // the priced service; nil if the operation is not a service
+	Sells            func(*Call) (Sale, error) // for a priced operation that is not a service: returns what a call buys; only payments can pay for it
 	Access           credential.Access         // who may call; the zero value allows everybody
 	Tries            *Limit                    // limit of attempts per network, counted before the credentials are checked
 	CORS             bool                      // allows pages of every origin to call it; only for free operations

@@ -22,8 +22,9 @@ type Paged struct {
 	Warnings   []string `json:"warnings,omitempty" jsonschema_description:"Parts of the query that were not understood and were ignored."`
 }
 
-// Page returns the page of a list that a query asks for. It refuses an invalid cursor, and one
-// whose item is gone: if it started again or skipped items, it would mislead the caller.
+// Page returns the page of a list that a query asks for. It refuses an invalid cursor, and a
+// cursor whose item was removed, because a page that starts at the wrong item would mislead the
+// caller.
 func Page[T any](rawQuery string, list []T, id func(T) string) ([]T, Paged, error) {
 	query, warnings := Understood(rawQuery, "limit", "cursor")
 	limit, page := PageLimit(query.Get("limit")), Paged{Warnings: warnings}

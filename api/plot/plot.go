@@ -1,6 +1,7 @@
 // Package plot draws charts as SVG: the cash flows of a bond and the balance of a loan, the
 // present value of cash flows by discount rate, the payoff of an option, the drawdown of a
-// portfolio, the tiers of a waterfall, and an organization's decisions by day.
+// portfolio, the tiers of a waterfall, an organization's decisions and spending by day, and
+// durations as a ledger grows.
 //
 // Every number in a service's chart comes from answers of the service. If one answer is not enough
 // for a curve, the service is called again with other inputs.

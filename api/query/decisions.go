@@ -47,7 +47,7 @@ func ReadFilter(q url.Values) (f Filter, err error) {
 		Target: strings.TrimSpace(q.Get("target")), From: q.Get("from"), To: q.Get("to")}
 	for name, values := range FilterValues() {
 		if member := q.Get(name); member != "" && !slices.Contains(values, member) {
-			return f, policy.Refuse("invalid_enum", "/"+name, name+" is not one of the values of this filter")
+			return f, policy.Refuse("invalid_enum", "/"+name, name+" must be one of the documented values")
 		}
 	}
 	if f.from, err = period("from", f.From, 0); err == nil {
@@ -85,7 +85,8 @@ func (f Filter) Query() url.Values {
 // Violations returns the filter for decisions that their receipt contradicts.
 func Violations() Filter { return Filter{Conformance: "violation"} }
 
-// Similar returns the filter for decisions about the same host or tool as a record, since a time.
+// Similar returns the filter for decisions that are about the same host or tool as a record, and
+// were made after a time.
 func Similar(r assurance.DecisionRecord, from time.Time) Filter {
 	return Filter{Target: assurance.Target(r.Protocol, r.Normalized), from: from, Protocol: r.Protocol}
 }
@@ -119,8 +120,8 @@ func (f Filter) matches(d ListedDecision) bool {
 	})
 }
 
-// comparesRecords reports whether the filter has a condition that in, the query of the read model, lacks.
-// Then matches compares decrypted records.
+// comparesRecords reports whether the filter has a condition that the query of the read model
+// cannot express. The method matches then compares the decrypted records.
 func (f Filter) comparesRecords(in projections.DecisionFilter) bool {
 	return f.Protocol != "" || f.Rule != "" || f.Run != "" || f.Target != "" || f.Text != "" || f.Agent != "" && in.Agent == ""
 }

@@ -14,8 +14,9 @@ type Audit struct {
 	Clock       func() time.Time
 }
 
-// Oversight returns the statistics about reviews of the principal's organization, for decisions
-// recorded at or after from and before to. It requires the right to export.
+// Oversight returns the statistics about reviews of the principal's organization, for the
+// decisions recorded in the period that includes from and excludes to. It requires the right to
+// export.
 func (s Audit) Oversight(ctx context.Context, p organizations.Principal, from, to time.Time) (projections.Oversight, error) {
 	if err := p.May(organizations.RightExport); err != nil {
 		return projections.Oversight{}, err

@@ -180,7 +180,7 @@ func (s *Answers) problem(h http.Header, r *http.Request, err error) (int, op.Pr
 	case errors.Is(err, projections.ErrNotFound):
 		return http.StatusNotFound, op.Problem{Error: "status not found or expired"}
 	case errors.Is(err, projections.ErrBehind):
-		s.Log.Warn("read model behind", "requestId", RequestID(r.Context()), "error", err)
+		s.Log.Warn("a read model is behind, so a request was refused", "requestId", RequestID(r.Context()), "error", err)
 		return http.StatusServiceUnavailable, op.Problem{Error: "status temporarily unavailable"}
 	case errors.As(err, &refused):
 		// The answer does not name an internal cause, so the log does.

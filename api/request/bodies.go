@@ -74,15 +74,15 @@ type Bodies struct {
 // BodyLimits are the limits of bodies. Tests use smaller ones.
 type BodyLimits struct {
 	Grace      time.Duration // time before PerSecond applies
-	PerSecond  int64         // minimum rate in bytes
+	PerSecond  int64         // minimum rate in bytes per second
 	AtOnce     int
 	PerAddress int
 	Held       int64  // bytes that all bodies may take together
 	Pause      func() // runs before the answer to a body that was cut off
 }
 
-// NewBodies returns an empty Bodies. At most waiting answers to bodies that were cut off may wait
-// at once.
+// NewBodies returns an empty Bodies. The first argument is the largest number of answers to
+// cut-off bodies that wait at once.
 func NewBodies(waiting int, limits BodyLimits) *Bodies {
 	return &Bodies{Limits: limits, waiting: make(chan struct{}, waiting), from: map[string]int{}}
 }
@@ -271,8 +271,8 @@ func (bs *Bodies) remove(b *body) {
 	}
 }
 
-// UnreadBecause returns the refusal that a failed read of a body contains. Without one it returns
-// an error that says that the body could not be read.
+// UnreadBecause returns the refusal that a failed read of a body contains. If it contains none, it
+// returns an error that says that the body could not be read.
 func UnreadBecause(err error) *policy.Error {
 	var refused *policy.Error
 	if !errors.As(err, &refused) {

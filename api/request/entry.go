@@ -54,7 +54,7 @@ type recorder struct {
 }
 
 // WriteHeader records the status and releases the seat, so that a client that reads slowly holds
-// none.
+// no seat.
 func (r *recorder) WriteHeader(status int) {
 	if r.status == 0 {
 		r.status = status
@@ -90,7 +90,7 @@ func NewEntry(p *Path, mark func(http.Header), loopback bool) *Entry {
 	return &Entry{Path: p, Mark: mark, Loopback: loopback, Seats: make(chan struct{}, op.MaxInFlight), Bodies: NewBodies(op.MaxBodiesWaiting, bodyLimits())}
 }
 
-// Around returns a handler that runs these steps around the router.
+// Around returns a handler that runs the steps of Entry around the router.
 func (s *Entry) Around(router http.Handler) http.Handler {
 	answers, t := s.Path.Answers, s.Path.Telemetry
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// TestAnswersThatAreNotReadTakeNothingDown checks that a client that does not read its answer does
-// not block other clients.
+// TestAnswersThatAreNotReadTakeNothingDown checks that a request does not count against the limit
+// of requests in progress while its answer is sent. So clients that do not read their answers do
+// not block others.
 func TestAnswersThatAreNotReadTakeNothingDown(t *testing.T) {
 	t.Parallel()
 	seats := make(chan struct{}, 1)
@@ -20,7 +21,7 @@ func TestAnswersThatAreNotReadTakeNothingDown(t *testing.T) {
 	_, _ = w.Write([]byte("an answer"))
 }
 
-// blocked is a response writer that calls look while it is written to.
+// blocked is a response writer. It calls its function look while an answer is written.
 type blocked struct {
 	header http.Header
 	look   func()

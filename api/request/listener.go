@@ -51,8 +51,8 @@ type boundedConn struct {
 // handler: because the request is not HTTP, or because its headers are too large.
 const goError = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
 
-// Write writes bytes. If they are such a refusal by net/http, it writes an answer in the form of
-// our own errors instead.
+// Write writes bytes. A refusal that net/http itself writes is replaced by an answer in the form
+// of our own errors.
 func (c *boundedConn) Write(p []byte) (int, error) {
 	line, rest, found := bytes.Cut(p, []byte("\r\n"))
 	if !found || !bytes.HasPrefix(line, []byte("HTTP/1.1 4")) || !bytes.HasPrefix(append([]byte("\r\n"), rest[:min(len(rest), len(goError))]...), []byte(goError)) {

@@ -83,8 +83,8 @@ func NewTelemetry(l *ledger.Ledger, p *projections.Projections, traces trace.Tra
 	return m
 }
 
-// CheckpointKey registers a gauge that shows whether the node has a key to sign heads. A lag of 0
-// does not show that.
+// CheckpointKey registers a gauge that shows whether the node lacks the key to sign heads. The lag
+// does not show it, because it is 0 without the key.
 func (m *Telemetry) CheckpointKey(missing bool) {
 	gauge := prometheus.NewGauge(prometheus.GaugeOpts{Name: "countersign_checkpoint_key_missing",
 		Help: "1 if this node has no CHECKPOINT_KEY and so cannot notice that the database was restored to an older state."})
@@ -137,8 +137,8 @@ func (m *Telemetry) histogram(name, help string, buckets []float64, labels ...st
 	return h
 }
 
-// Answered counts a service's answer by its verdict: the first of these members that it has. Their
-// values are enumerations.
+// Answered counts a service's answer by its result: the first of the members decision, verdict,
+// recommendation, risk and riskLevel that the answer has. Their values are enumerations.
 func (m *Telemetry) Answered(service string, body []byte) {
 	for _, member := range []string{"decision", "verdict", "recommendation", "risk", "riskLevel"} {
 		if said := memberOf(body, member); said != "" {
@@ -165,7 +165,8 @@ func memberOf(canonical []byte, name string) (text string) {
 	return text
 }
 
-// sequencer exports the distributions of the ledger's sequencer.
+// sequencer exports histograms of the ledger's sequencer: the size of batches, and the time of
+// waits and commits.
 type sequencer struct{ stats *ledger.Stats }
 
 var (

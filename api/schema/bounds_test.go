@@ -10,9 +10,10 @@ import (
 	"github.com/countersign/countersign/policy/portfoliorisk"
 )
 
-// TestRefusedBodiesAreCheapToRefuse checks that a refused request costs no more than an accepted
-// one. An earlier validator computed each of these numbers with a million digits, and built a
-// pointer for every value to sort the errors: 80 GB for a body of 800 KB with one long name.
+// TestRefusedBodiesAreCheapToRefuse checks that refusing a body allocates memory only in
+// proportion to its length. An earlier validator computed a number such as 1e-999999 with a
+// million digits, and built a pointer for every value to sort the errors: 80 GB for a body of 800
+// KB with one long name.
 func TestRefusedBodiesAreCheapToRefuse(t *testing.T) {
 	s, err := New(portfoliorisk.Service.Input())
 	if err != nil {

@@ -34,13 +34,14 @@ type Introductory struct {
 	How         string `json:"how" jsonschema:"format=uri"`
 }
 
-// IntroductoryText describes this credit in one sentence. It is shown here, in every 402 and on
-// the pages.
+// IntroductoryText describes the introductory credit in one sentence. It is in the answer with the
+// prices, in every 402 and on the pages.
 var IntroductoryText = fmt.Sprintf("The first $%d of calls is free for the first %d verified agents: "+
 	"an agent is verified by a mailbox or by its owner's claim, and one mailbox verifies at most one of the hundred.",
 	accounts.AgentCreditCents/100, accounts.CreditedCustomers)
 
-// NewIntroductory returns the description of this credit with the address where an agent begins.
+// NewIntroductory returns the description of the introductory credit, with the address where an
+// agent begins.
 func NewIntroductory(base string) Introductory {
 	return Introductory{accounts.AgentCreditCents, accounts.CreditedCustomers, IntroductoryText, base + op.AuthPath}
 }

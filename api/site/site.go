@@ -382,7 +382,7 @@ func (s *Site) add(file, at string, this any) error {
 	p.Markdown = file // name of the file, until fillIn replaces it by the text
 	if kind, name, _ := strings.Cut(strings.TrimPrefix(at, "/"), "/"); kind == "changelog" && name != "" {
 		if p.Updated, err = time.Parse(dateForm, name[:min(len(name), len(dateForm))]); err != nil {
-			return fmt.Errorf("%s: no date: %w", file, err)
+			return fmt.Errorf("%s: the name of the file must begin with a date: %w", file, err)
 		}
 		s.Changelog = append(s.Changelog, p)
 	}

@@ -111,8 +111,8 @@ func TestSecurityTextChangesOnceADay(t *testing.T) {
 	}
 }
 
-// TestFeedsHoldTheChangelog checks that the feeds contain the changelog, newest entry first, with
-// dates in the form that each format requires.
+// TestFeedsHoldTheChangelog checks that both feeds contain the changelog, and that the entries of
+// the RSS feed have their dates, newest first.
 func TestFeedsHoldTheChangelog(t *testing.T) {
 	s := made(t)
 	rss, err := s.RSS()

@@ -74,7 +74,7 @@ func shorten(v any, depth int) any {
 					m[name] = firstClause(text)
 				}
 			case "minLength":
-				if least, is := member.(float64); !is || least > 1 && v["enum"] == nil && v["const"] == nil && v["format"] == nil { // otherwise the limit adds nothing
+				if least, is := member.(float64); !is || least > 1 && v["enum"] == nil && v["const"] == nil && v["format"] == nil { // a limit of 1, or one next to an enum, a constant or a format, tells a model nothing
 					m[name] = member
 				}
 			case "maxLength":

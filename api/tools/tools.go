@@ -148,7 +148,7 @@ func (t Tool) Check() (*schema.Schema, error) {
 	return schema.New(t.arguments)
 }
 
-// declare returns the tool for the door: its name, schemas and function.
+// declare returns the tool in the form that package mcp needs: its name, schemas and function.
 func (s *Tools) declare(t Tool) (mcp.Tool, error) {
 	output, err := contract.AnswerSchema(t.op)
 	if err != nil {
@@ -310,7 +310,7 @@ func (s *Tools) Open(loopback bool, origins []string) (map[string]http.Handler, 
 	return opened, nil
 }
 
-// asResource makes a door accept access tokens that were issued for its own address.
+// asResource makes an MCP endpoint accept access tokens that were issued for its own address.
 func (s *Tools) asResource(path string, door http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		door.ServeHTTP(w, r.WithContext(credential.At(r.Context(), s.Path.Commands.BaseURL+path)))

@@ -50,8 +50,8 @@ var (
 	scriptComment = regexp.MustCompile(`(?m)^\s*//.*\n`)
 )
 
-// withoutComments returns a style sheet without comments, and a script without lines that are comments.
-// Each page loads them, and a page has at most 60 KB.
+// withoutComments returns a style sheet without comments, and a script without lines that are
+// comments. Every page loads these files, and a page with its files must not exceed 60 KB.
 func withoutComments(file string, content []byte) []byte {
 	switch path.Ext(file) {
 	case ".css":
@@ -91,7 +91,7 @@ func mediaTypeOf(file string) string {
 	return mime.TypeByExtension(path.Ext(file))
 }
 
-// ServeHTTP answers with the file, or with 304 if the caller has it.
+// ServeHTTP answers with the file, or with 304 if the caller already has this version.
 func (a Asset) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "public, max-age=300")

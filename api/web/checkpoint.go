@@ -10,7 +10,7 @@ import (
 // Checkpoint sums up the newest signed checkpoints of all partitions.
 type Checkpoint struct {
 	Size int64
-	Lag  time.Duration // how long the head has not been covered
+	Lag  time.Duration // how long the newest event has had no checkpoint, beyond the usual time
 	Note string
 }
 

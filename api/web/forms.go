@@ -41,7 +41,7 @@ func ReadForm(w http.ResponseWriter, r *http.Request, most int64) (url.Values, e
 		if errors.As(err, &overLimit) {
 			return nil, policy.Refuse(codeTooLarge, "", "the body is too large")
 		}
-		var refused *policy.Error // the body was sent too slowly
+		var refused *policy.Error // ParseForm returns this error if the body was sent too slowly
 		if errors.As(err, &refused) {
 			return nil, refused
 		}

@@ -14,7 +14,7 @@ type Frame struct {
 	Place       string  // path of the header link that is marked as current, such as "/reviews"
 	Person      *Person // nil if the visitor is not signed in
 	Here        string  // address of the page, or of the page that had the form
-	Path        string  // printed path, without parameters: they may be texts of agents
+	Path        string  // path that the page shows; without parameters, because agents may have written them
 	BaseURL     string  // base URL of this service, without a slash at the end
 	Description string  // one sentence for search engines; empty if they must not index the page
 	Canonical   string  // absolute address; set only together with Description
@@ -64,8 +64,8 @@ type Person struct {
 	Email         string
 	Organizations []Organization
 	OrgID         string // id of the chosen organization; empty if none is chosen
-	Reviews       int    // number of decisions that this person can approve or reject
-	MoreReviews   bool   // there are more than Reviews
+	Reviews       int    // number of decisions of the organization that wait for a verdict, at most MostReviews
+	MoreReviews   bool   // the count stopped at MostReviews, so there may be more
 	Approves      bool   // the role may give verdicts, so the header shows the number of reviews
 }
 
@@ -82,7 +82,8 @@ func (f Frame) Opens(path string) bool {
 	return organizations.RoleMay(f.Person.Chosen().Role, f.rights[path])
 }
 
-// OwnOnly reports whether the role of the person shows only decisions that the person caused.
+// OwnOnly reports whether the role of the person may see only decisions that the person or their
+// tokens requested.
 func (f Frame) OwnOnly() bool {
 	return f.Person != nil && f.Person.Chosen() != nil && organizations.Principal{Role: f.Person.Chosen().Role}.OwnOnly()
 }
@@ -115,7 +116,7 @@ func (f Frame) Again() string {
 // the content of the page reports the failure.
 func (s *Handler) frame(v *Visit) Frame {
 	place, _, _ := strings.Cut(strings.TrimPrefix(v.Request.URL.Path, "/"), "/")
-	if place == "agents" { // each is a page below Spend
+	if place == "agents" { // the page of an agent belongs to the header link Spend
 		place = "spend"
 	}
 	f := Frame{Place: "/" + place, Here: s.placeOf(v), Path: v.Request.URL.EscapedPath(), BaseURL: s.Commands.BaseURL, Links: s.links, rights: s.rights}

@@ -15,11 +15,11 @@ const (
 
 // Limits of pages.
 const (
-	pageTimeout = 15 * time.Second // the database may use 5 s of it
+	pageTimeout = 15 * time.Second // longer than the 5 s that one database statement may take
 	maxForm     = 16_384           // bytes
 
-	// MostReviews is the largest number of reviews that is counted. For more, pages show "or
-	// more".
+	// MostReviews is the number at which the count of reviews stops. From this number on, pages
+	// show "or more".
 	MostReviews = 100
 
 	// NearLimit is the number of used free calls in a month from which pages show a warning.

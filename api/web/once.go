@@ -67,7 +67,7 @@ func (v *Visit) opened(name, page string) (text string, removes *http.Cookie) {
 	}
 	opened, err := seal.Open(nil, nil, sealed, []byte(name+page))
 	if err != nil {
-		return "", nil // the cookie is for another page that has not been opened yet
+		return "", nil // the cookie is for another page that has not been opened yet, so it is not removed
 	}
 	until, text, _ := strings.Cut(string(opened), " ")
 	if end, err := strconv.ParseInt(until, 10, 64); err != nil || v.handler.Commands.Clock().Unix() > end {

@@ -32,7 +32,7 @@ func functions(clock func() time.Time) template.FuncMap {
 }
 
 // networkNamed returns the display name of a blockchain network, such as "Base" for "eip155:8453".
-// It returns "" if the member is not a network or the network has no name.
+// It returns "" if the member is not "network" or the network has no name.
 func networkNamed(member, value string) string {
 	if member != "network" {
 		return ""
@@ -147,13 +147,13 @@ func dollars(cents int64) string {
 // dict passes several values to a shared template. The arguments alternate names and values.
 func dict(pairs ...any) (map[string]any, error) {
 	if len(pairs)%2 != 0 {
-		return nil, fmt.Errorf("a name has no value")
+		return nil, fmt.Errorf("the last name of a dict has no value")
 	}
 	m := map[string]any{}
 	for i := 0; i < len(pairs); i += 2 {
 		name, ok := pairs[i].(string)
 		if !ok {
-			return nil, fmt.Errorf("%v is not a name", pairs[i])
+			return nil, fmt.Errorf("the name %v of a dict is not a string", pairs[i])
 		}
 		m[name] = pairs[i+1]
 	}

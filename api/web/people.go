@@ -8,11 +8,12 @@ import (
 	"github.com/countersign/countersign/commands/organizations"
 )
 
-// People maps the ids of members to their e-mail addresses, as far as the reader may see them. The
-// entry of the empty id is used for members without an entry.
+// People maps the ids of members to their e-mail addresses. If the reader may not see the
+// addresses, it has only the reader, as "you". The entry with the empty id is the name of all
+// other members.
 type People map[string]string
 
-// PeopleOf returns the names that a principal may see.
+// PeopleOf returns the names of the members, as far as a principal may see them.
 func PeopleOf(ctx context.Context, o *organizations.Organizations, p organizations.Principal) People {
 	people := People{"operator": "the operator", "system": "the service"}
 	members, err := o.Members(ctx, p)

@@ -50,8 +50,9 @@ var (
 	length   = regexp.MustCompile(`(-?[0-9.]+)(px|rem)\b`)
 )
 
-// TestSizesAndSteps checks that the style sheet defines five sizes of text and uses no other, and that
-// distances are multiples of 4 pixels. It omits text in figures, whose unit is that of the drawing.
+// TestSizesAndSteps checks that the style sheet defines five sizes of text and uses no other, and
+// that distances are multiples of 4 pixels. The text in charts is not checked, because its size
+// scales with the chart.
 func TestSizesAndSteps(t *testing.T) {
 	text, err := os.ReadFile("assets/style.css")
 	if err != nil {
@@ -79,7 +80,7 @@ func TestSizesAndSteps(t *testing.T) {
 				if l[2] == "rem" {
 					n *= 16
 				}
-				if err != nil || math.Mod(n, 4) != 0 && n != 1 { // 1: a hairline
+				if err != nil || math.Mod(n, 4) != 0 && n != 1 { // a distance of 1 pixel is allowed for thin lines
 					t.Errorf("%s: %s is not a multiple of 4 pixels", name, value)
 				}
 			}

@@ -43,7 +43,7 @@ import (
 )
 
 const (
-	timeout      = 15 * time.Second // of one attempt; receivers should answer first and process afterwards
+	timeout      = 15 * time.Second // limit for one attempt; receivers should answer first and process afterwards
 	dialTimeout  = 5 * time.Second
 	readAtMost   = 4096 // bytes that are read of an answer, so that the connection can be reused
 	idleAtMost   = 64   // idle connections in total, at most 2 per receiver

@@ -57,8 +57,8 @@ func TestAddressesThatOnlyTheServiceReachesAreRefused(t *testing.T) {
 	}
 }
 
-// TestNameOfAPrivateAddressIsRefused checks that the address is checked after the name was
-// resolved, at every connection.
+// TestNameOfAPrivateAddressIsRefused checks that a host name that resolves to a private address is
+// refused before anything is sent.
 func TestNameOfAPrivateAddressIsRefused(t *testing.T) {
 	asked := false
 	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))

@@ -72,7 +72,7 @@ func Did(stored any) (a Activity, ok bool) {
 func organizationChange(e events.OrganizationUpdated) string {
 	var changes []string
 	for _, change := range []struct{ what, to string }{
-		{"its name to ", e.Name}, {"its plan to ", e.Plan}, {"its state to ", e.State}, {"which decisions keep the arguments of tools to ", e.Arguments},
+		{"its name to ", e.Name}, {"its plan to ", e.Plan}, {"its state to ", e.State}, {"its setting for storing the arguments of tools to ", e.Arguments},
 	} {
 		if change.to != "" {
 			changes = append(changes, change.what+change.to)

@@ -81,7 +81,7 @@ func (q *quantity) UnmarshalJSON(text []byte) error {
 	digits, prefixed := strings.CutPrefix(digits, "0x")
 	n, err := strconv.ParseUint(digits, 16, 63)
 	if err != nil || !prefixed {
-		return errors.New("not a quantity of JSON-RPC")
+		return errors.New("a number of the node is not 0x and up to 16 hex digits")
 	}
 	*q = quantity(n)
 	return nil
@@ -89,7 +89,8 @@ func (q *quantity) UnmarshalJSON(text []byte) error {
 
 func (q quantity) text() string { return "0x" + strconv.FormatInt(int64(q), 16) }
 
-// ask calls a method of the node and decodes the result. A null result leaves into unchanged.
+// ask calls a method of the node and decodes the result into the variable `into`. A null result
+// does not change the variable.
 func (c *chain) ask(ctx context.Context, into any, method string, params ...any) error {
 	if params == nil {
 		params = []any{}
@@ -179,8 +180,9 @@ func (c *chain) block(ctx context.Context, tag string) (block, error) {
 	return block{int64(b.Number), time.Unix(int64(b.Timestamp), 0)}, nil
 }
 
-// first returns the block from which to search for the outcome of a payment. It is some blocks
-// before the claim, because the payment was verified to be unused before the claim.
+// first returns the block from which to search for the outcome of a payment: some blocks before
+// the claim. Earlier blocks need no search, because the payment was verified to be unused before
+// it was claimed.
 func (c *chain) first(ctx context.Context, p payments.Payment, head block) (int64, error) {
 	if p.HeadBlock > 0 {
 		return max(p.HeadBlock-blocksBefore, 0), nil

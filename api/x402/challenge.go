@@ -35,10 +35,17 @@ type Discovery struct {
 // Buyers send the extensions of the header back inside PAYMENT-SIGNATURE, and an index lists a
 // service by what they send back. So the discovery extension has the most complete form with which
 // the header stays within MaxChallenge, for every possible error text. Parts are omitted in this
-// order: the example answer; the members of the answer, except the names of required ones; the
-// members of the request; these names; and the example request. There is always an output, because
-// indexes require one. If no form fits, only the body has the extension, in its most complete
-// form.
+// order, until the header fits:
+//
+//	the example answer
+//	the members of the answer, except the names of the required ones
+//	the optional members of the request
+//	the required members of the request
+//	the names of the required members of the answer
+//	the example request
+//
+// There is always an output, because indexes require one. If no form fits, only the body has the
+// extension, in its most complete form.
 func (t Terms) Challenge(r Resource, cents int, d *Discovery) PaymentRequired {
 	p := PaymentRequired{
 		X402Version: Version, Error: PaymentIsRequired, Resource: r, Accepts: []Requirements{t.Offer(cents)},

@@ -120,8 +120,9 @@ func valid(schema, instance jsontext.Value) error {
 	return compiled.Validate(value)
 }
 
-// TestTheHeaderOfEveryServiceFits checks the length of the header, because buyers send its
-// extensions back in a header, whose length servers limit.
+// TestTheHeaderOfEveryServiceFits checks that the header stays below its limit, and in which order
+// parts are left out for that. Buyers send the extensions back in a header, whose length servers
+// limit.
 func TestTheHeaderOfEveryServiceFits(t *testing.T) {
 	has := func(c x402.PaymentRequired, text string) bool {
 		sent, err := x402.ReadRequired(c.Header())

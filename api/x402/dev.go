@@ -34,7 +34,8 @@ func signedByPayer(p payments.Payment) bool {
 	return err == nil && payment.signedByPayer()
 }
 
-// Settle returns the payment as settled. The record of this is the settlement.
+// Settle returns the payment as settled. No money moves: the settlement is only recorded in the
+// ledger.
 func (Dev) Settle(_ context.Context, p payments.Payment, _ int) payments.Settlement {
 	return payments.Settlement{State: payments.Settled, Transaction: "dev:" + p.ID, Payer: p.Payer, Evidence: "dev"}
 }

@@ -131,7 +131,7 @@ func (f *Facilitator) Start(ctx context.Context) error {
 			return fmt.Errorf("X402_RPC_URL: %w", err)
 		}
 		if err != nil {
-			f.log.Warn("the node of the chain does not answer; payments without an answer of the facilitator stay unknown until it does", "error", err)
+			f.log.Warn("the node of the chain does not answer; until it does, the outcome of a payment stays unknown if the facilitator does not report it", "error", err)
 		}
 	}
 	f.recheck(ctx)
@@ -359,7 +359,7 @@ func (f *Facilitator) prove(ctx context.Context, p payments.Payment) (payments.S
 	defer cancel()
 	s, proven, err := f.chain.prove(ctx, p)
 	if err != nil && ctx.Err() == nil {
-		f.log.Warn("the chain does not prove a payment", "payment", p.ID, "error", err)
+		f.log.Warn("the outcome of a payment was not found on the chain", "payment", p.ID, "error", err)
 	}
 	return s, proven
 }

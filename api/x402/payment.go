@@ -177,8 +177,8 @@ func identifier(extensions jsontext.Value) (string, error) {
 	return *id, nil
 }
 
-// Verify checks an unknown payment against our offer for a call, at a time. resource is the URL of
-// the challenge. The error is a *payments.PaymentRefused with the reason.
+// Verify checks a payment that was not recorded before against our offer for a call, at a time.
+// resource is the URL of the challenge. The error is a *payments.PaymentRefused with the reason.
 //
 // A contract account verifies signatures itself (ERC-1271). Its signatures may also have 65 bytes,
 // made by a key with another address, and only the chain can verify them. contracts states whether

@@ -29,8 +29,8 @@ const (
 
 var plainReason = normal.Pattern(`^[a-z0-9_]{1,80}$`)
 
-// passOn returns a facilitator's reason if it has the form of a reason. Otherwise it returns
-// otherwise: buyers must not see other external texts.
+// passOn returns a facilitator's reason if it has the form of a reason, else the second argument,
+// because buyers must not see other external texts.
 func passOn(reason, otherwise string) string {
 	if plainReason(reason) || reason == ReasonNoMatch {
 		return reason

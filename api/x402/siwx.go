@@ -76,8 +76,8 @@ func ReadSignIn(header string) (p SignInProof, ok bool) {
 	return p, err == nil && canon.Check(text) == nil && json.Unmarshal(text, &p) == nil
 }
 
-// Fresh reports whether the proof is for these values and has not expired. The values must be
-// those of the time that the proof names.
+// Fresh reports whether the proof has exactly the values of the expected sign-in, `asked`, and has
+// not expired. The caller must make `asked` for the time at which the proof was issued (IssuedAt).
 func (p SignInProof) Fresh(asked SignIn, network string, now time.Time) bool {
 	at, err := time.Parse(time.RFC3339, p.IssuedAt)
 	return err == nil && p.SignIn == asked && p.ChainID == network && p.Type == "eip191" &&

@@ -121,7 +121,7 @@ type PaymentRequired struct {
 // FreeKey explains how to make the same call without a payment. Clients that pay ignore this
 // member.
 type FreeKey struct {
-	Issue  string `json:"issue" jsonschema:"format=uri" jsonschema_description:"POST {\"email\"} there; no payment, no account."`
+	Issue  string `json:"issue" jsonschema:"format=uri" jsonschema_description:"Address for a POST of {\"email\"}. It requires no payment and no account."`
 	Header string `json:"header" jsonschema_description:"Header that sends the key."`
 	Credit string `json:"credit,omitempty" jsonschema_description:"Who gets free calls in addition."`
 }

@@ -28,7 +28,7 @@ const (
 		"allowedMcpTools":["read","write"],"maxUsdPerTransaction":1,"reviewMcpRiskAtOrAbove":"high"}`
 )
 
-// signer returns a key pair whose seed is 32 times the same byte. It is public.
+// signer returns a key pair for tests. Its seed is public: 32 times the same byte.
 func signer(t *testing.T, b byte) *seal.Signer {
 	t.Helper()
 	s, err := seal.NewSigner(bytes.Repeat([]byte{b}, ed25519.SeedSize))

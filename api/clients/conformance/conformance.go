@@ -77,7 +77,7 @@ type Case struct {
 
 // Exchange is one expected request, with its answer.
 type Exchange struct {
-	Request string          `json:"request"`         // such as "POST /api/assurance/decisions"; other hosts are named
+	Request string          `json:"request"`         // such as "POST /api/assurance/decisions", or with the host if it is not the service: "GET api.weather.example/v1/forecast"
 	Sends   json.RawMessage `json:"sends,omitempty"` // members that the body must contain
 	Answer  json.RawMessage `json:"answer,omitempty"`
 	// Fault is silence (no answer), cut (the connection ends), half (half of the answer), stall
@@ -329,12 +329,12 @@ func (p *session) look(e Exchange, line string, r *http.Request, body []byte) {
 	}
 	signature := r.Header.Get("PAYMENT-SIGNATURE")
 	same := line + "\n" + key + "\n" + signature + "\n" + string(body)
-	unsigned := line + "\n\n\n" // a seller is first asked without a payment
+	unsigned := line + "\n\n\n" // beginning of the request with which a client asks a seller for the price, before it pays
 	if strings.HasPrefix(p.before, line+"\n") && p.before != same && (ours || !strings.HasPrefix(p.before, unsigned)) {
 		p.problem("%s was repeated with another body, key or payment", line)
 	}
 	if p.before = same; p.do == "approved" || line[:3] == "GET" && ours {
-		p.before = "" // the case repeats the decision on purpose
+		p.before = "" // the next request need not repeat this one, because a client asks again for approvals and for the state of a decision
 	}
 	if len(e.Sends) == 0 {
 		return

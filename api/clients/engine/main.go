@@ -13,7 +13,7 @@ import (
 
 var (
 	request []byte
-	answer  []byte // kept until the next judge, because the host reads it
+	answer  []byte // kept until the next call of judge, because the host reads it
 )
 
 // refused is the bit of judge's result that marks the answer as the text of a refusal.

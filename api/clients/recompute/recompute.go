@@ -179,11 +179,11 @@ func (s *search) receipt(record jsontext.Value) (result, says string) {
 	answer, err := gate[at].EvaluateCanonical(request)
 	switch _, rules := actionrisk.Ruleset(); {
 	case err == nil && answer.OutputHash == r.OutputHash:
-		return Same, "verdict recomputed from the recorded input: the same"
+		return Same, "the verdict was recomputed from the recorded input and is the same"
 	case r.Workflow.RulesetHash != rules:
 		return Unknown, "the verdict was made with a rule set that this program does not have"
 	}
-	return Different, "verdict recomputed from the recorded input: another one"
+	return Different, "the verdict was recomputed from the recorded input and is different"
 }
 
 // decision evaluates a decision again, from its intent, its policy and the caller's assertion.
@@ -213,9 +213,9 @@ func (s *search) decision(record jsontext.Value) (result, says string) {
 	case err != nil:
 		return Unknown, "the decision has a format that this program does not support"
 	case same:
-		return Same, "verdict recomputed from the recorded input: the same"
+		return Same, "the verdict was recomputed from the recorded input and is the same"
 	}
-	return Different, "verdict recomputed from the recorded input: another one"
+	return Different, "the verdict was recomputed from the recorded input and is different"
 }
 
 // policy returns the policy with this hash, or a text that says that it is missing.

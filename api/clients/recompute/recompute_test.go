@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	same    = "verdict recomputed from the recorded input: the same"
-	another = "verdict recomputed from the recorded input: another one"
+	same    = "the verdict was recomputed from the recorded input and is the same"
+	another = "the verdict was recomputed from the recorded input and is different"
 )
 
 // envelope returns an envelope without signatures, because the package verifies none.
@@ -89,7 +89,8 @@ func TestVerdictsOfReceiptsAreRecomputed(t *testing.T) {
 	}
 }
 
-// TestEveryLabelledActionIsTheSame checks that every receipt of the labelled corpus is recomputed.
+// TestEveryLabelledActionIsTheSame checks that recomputing the receipt of each action in the
+// labelled corpus gives the signed result.
 func TestEveryLabelledActionIsTheSame(t *testing.T) {
 	text, err := os.ReadFile("../../../policy/actionrisk/testdata/levels.jsonl")
 	if err != nil {

@@ -57,7 +57,7 @@ type accountPage struct {
 	Keys   []accounts.AccountKey
 	Agents []accounts.AccountAgent
 	accounts.Usage
-	Free, NearLimit int64  // calls: free in a month, and the number of used ones from which the page warns
+	Free, NearLimit int64  // free calls in a month, and the number of used calls from which the page shows a warning
 	GoesOn          string // page to open after an organization is chosen; empty means this page
 	Sessions        int
 	Issued          string // new key, which only this answer shows

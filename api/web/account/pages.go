@@ -27,7 +27,7 @@ type Room struct {
 // SignIn contains the functions of the server that sign-in pages call.
 type SignIn struct {
 	SendLink     func(r *http.Request, email, next string) error
-	MayEnterCode func() bool // limits the codes that are tried at the outbox
+	MayEnterCode func() bool // returns false if too many codes were tried at the outbox
 }
 
 // Purchases contains what the server offers to a customer who has bought something.

@@ -37,7 +37,7 @@ func (r *Room) showActivity(v *web.Visit) (web.View, error) {
 	kind := asked.Get("kind")
 	types, known := words.ActivityTypes(kind)
 	if !known {
-		return web.View{}, policy.Refuse("invalid_enum", "/kind", "kind is not one of the values of this filter")
+		return web.View{}, policy.Refuse("invalid_enum", "/kind", "kind must be empty or one of the filters of this page")
 	}
 	before, ok := projections.SequenceOf(asked.Get("cursor"))
 	if !ok {

@@ -11,7 +11,8 @@ import (
 	"github.com/countersign/countersign/policy/assurance"
 )
 
-// mostFoundPlaces limits the tokens and members in the result of a search.
+// mostFoundPlaces is the largest number of tokens and members, together, in the result of a
+// search.
 const mostFoundPlaces = 5
 
 // Find searches the records of an organization for a decision, an agent, a payee, a tool, a rule,

@@ -25,7 +25,7 @@ type roleShown struct{ Name, About string }
 var roles = []roleShown{
 	{organizations.RoleOwner, "can do everything, and manage other owners"},
 	{organizations.RoleAdmin, "manages members, tokens, reviews and policies"},
-	{organizations.RoleDeveloper, "requests decisions and writes drafts; sees only their own"},
+	{organizations.RoleDeveloper, "requests decisions and drafts policies; sees only their own decisions"},
 	{organizations.RoleAuditor, "reads and exports all records"},
 }
 
@@ -41,8 +41,8 @@ func (r *Room) showMembers(v *web.Visit) (web.View, error) {
 	return web.View{Template: "members.html", Data: page}, err
 }
 
-// reasonIn returns the reason in a form that confirms a change that cannot be undone, or an error if the
-// reason is empty.
+// reasonIn returns the reason that the person wrote to confirm a change that cannot be undone, or
+// an error if the reason is empty.
 func reasonIn(v *web.Visit) (string, error) {
 	reason := strings.TrimSpace(v.Form.Get("reason"))
 	if reason == "" {
@@ -51,7 +51,7 @@ func reasonIn(v *web.Visit) (string, error) {
 	return reason, nil
 }
 
-// postMember adds a member, or changes the role of the member in the form's row.
+// postMember adds a member. If the form is that of a member's row, it changes this member's role.
 func (r *Room) postMember(v *web.Visit) (web.View, error) {
 	ctx, p, email := v.Request.Context(), v.Principal, strings.TrimSpace(v.Form.Get("email"))
 	list, err := r.Commands.Members(ctx, p)

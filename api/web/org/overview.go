@@ -43,7 +43,7 @@ type overview struct {
 	Steps      bool // the organization has no decision yet
 }
 
-// keyUse lists keys and tokens that will soon stop working.
+// keyUse is the person's use of free calls, and the tokens of the organization that expire soon.
 type keyUse struct {
 	accounts.Usage                           // counts the person's free calls in this month
 	Free           int64                     // free calls in a month

@@ -65,8 +65,9 @@ func (r *Room) Pages() []web.Page {
 		web.Post("/policies/new", draft, r.postPolicy).UpTo(3 * maxPolicy),
 		web.Post("/policies/freeze", activate, r.postFreeze),
 		web.Get("/policies/drafts/{id}", policies, r.showDraftPage),
-		// The command checks the right to activate. So if it refuses, the page of the draft can
-		// show why, together with the reason that the person wrote.
+		// This form requires only the right to read policies; the command ActivatePolicy checks
+		// the right to activate. If it refuses, the page of the draft can show why, together with
+		// the reason that the person wrote.
 		web.Post("/policies/drafts/{id}", policies, r.postActivate),
 		web.Get("/policies/{version:[0-9]+}", policies, r.showPolicyVersion),
 	}

@@ -57,7 +57,7 @@ type policyVersion struct {
 }
 
 // Diff returns the changes since the previous version. It runs only for the version that a page
-// compares, because a long policy takes long.
+// compares, because comparing long policies is slow.
 func (v policyVersion) Diff() []words.DiffLine {
 	if v.previous == "" {
 		return nil
@@ -171,7 +171,7 @@ type policyEditor struct {
 	Reason   string // reason for the activation, as written
 	Lint     []events.PolicyLint
 	Said     []string
-	Edits    []edited         // sentences about the same list as one of the active version
+	Edits    []edited         // sentences about lists whose entries differ from the active version
 	Adds     []string         // other sentences that the active version does not have
 	Drops    []string         // other sentences that only the active version has
 	Author   string           // name of the draft's author
@@ -326,7 +326,7 @@ func (r *Room) postPolicy(v *web.Visit) (web.View, error) {
 	switch {
 	case err != nil:
 		shows, e.Refused = v.Explain(shows, err)
-	case keep && !clean, len(form.Problems) > 0: // a check that finds a problem in the text has succeeded: 200
+	case keep && !clean, len(form.Problems) > 0: // a text that was only to be checked may have problems: the status stays 200
 		shows.Status = http.StatusBadRequest
 	}
 	shows.Data = e

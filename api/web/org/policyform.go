@@ -142,7 +142,7 @@ func (f policyField) member(given string) (value jsontext.Value, problem string)
 // invalid, if one was changed in the text as well, or if the text is not a JSON object. The form
 // then keeps the changes.
 func writeForm(text string, form url.Values) (string, policyForm) {
-	if !form.Has("was") { // a form without fields: only the text counts
+	if !form.Has("was") { // the form has no fields for single members, so only the text is used
 		return text, formOf(text)
 	}
 	made := lineFeeds(form.Get("was"))
@@ -152,7 +152,8 @@ func writeForm(text string, form url.Values) (string, policyForm) {
 	if !isObject {
 		f = policyForm{Fields: policyFields(made), Made: made}
 	}
-	// Take the fields whose value differs from the text before and after the person's edit.
+	// Take the fields that differ both from the text before and from the text after the person's
+	// edit.
 	var changed []string
 	for i := range f.Fields {
 		field := &f.Fields[i]

@@ -194,8 +194,8 @@ func dollars(decimal string) string {
 	return strings.TrimRight(usd.FloatString(6), "0")
 }
 
-// inPeriod returns the address of the list of decisions that match a filter in a period. The
-// period excludes the day until.
+// inPeriod returns the address of the list of decisions that match a filter, from one day up to,
+// but not including, another day.
 func inPeriod(f query.Filter, from, until time.Time) string {
 	f.From, f.To = from.Format(time.DateOnly), until.AddDate(0, 0, -1).Format(time.DateOnly)
 	return "/decisions?" + f.Query().Encode()
@@ -285,7 +285,7 @@ func (b bars) shared() bars {
 		if !b.Money {
 			return float64(r.Decisions)
 		}
-		usd, _ := strconv.ParseFloat(r.SpentUSD, 64) // no error: the text comes from dollars
+		usd, _ := strconv.ParseFloat(r.SpentUSD, 64) // no error, because the function dollars wrote the text
 		return usd
 	}
 	most := 0.0

@@ -19,7 +19,7 @@ type firstSteps struct {
 	Member    bool // the person has chosen an organization
 	Policy    *decisions.Activation
 	MayDo     bool // the person may activate a policy alone and issue tokens
-	Fresh     bool // the person signed in recently enough for this
+	Fresh     bool // the person signed in recently enough for these changes
 	Starters  []assurance.Starter
 	Token     bool   // the organization has a valid token
 	Issued    string // new token, which only this answer shows
@@ -51,7 +51,7 @@ func (r *Room) showStart(v *web.Visit) (web.View, error) {
 	return shows, err
 }
 
-// addDone adds which steps the organization has already done.
+// addDone sets the members of firstSteps that show what the organization has already done.
 func (r *Room) addDone(ctx context.Context, p organizations.Principal, steps *firstSteps) error {
 	steps.MayDo = p.MayActAlone() && organizations.RoleMay(p.Role, organizations.RightActivate) && organizations.RoleMay(p.Role, organizations.RightManage)
 	steps.Fresh = p.FreshSignIn
@@ -87,7 +87,7 @@ func (r *Room) addDone(ctx context.Context, p organizations.Principal, steps *fi
 // postStart creates an organization. The signed-in person becomes its owner.
 func (r *Room) postStart(v *web.Visit) (web.View, error) {
 	if r.AddressOf == nil {
-		return web.View{}, policy.Refuse(organizations.CodeForbidden, "", "an organization begins with the Team or the Business plan: see /pricing")
+		return web.View{}, policy.Refuse(organizations.CodeForbidden, "", "an organization is created by a subscription to the Team or Business plan: see /pricing")
 	}
 	ctx := v.Request.Context()
 	address, err := r.AddressOf(ctx, v.Session.Customer)

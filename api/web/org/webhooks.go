@@ -52,7 +52,7 @@ var webhookTopics = []topicShown{
 	{webhooks.TopicReviews, "decisions that wait for a person", true},
 	{webhooks.TopicViolations, "receipts that contradict their decision", true},
 	{webhooks.TopicDecisions, "every decision", true},
-	{webhooks.TopicCheckpoints, "every signed head of the ledger", false},
+	{webhooks.TopicCheckpoints, "every signed checkpoint of the ledger", false},
 }
 
 // deliveryStates are the states of a message to a webhook.

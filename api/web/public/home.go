@@ -90,7 +90,7 @@ func (r *Room) postHome(v *web.Visit) (web.View, error) {
 		return web.View{Template: "home.html", Data: page, Status: http.StatusBadRequest}, nil
 	}
 	score := actionrisk.ScoreAction(action)
-	for _, rule := range score.MatchedRules { // the page already shows the rule's sentence
+	for _, rule := range score.MatchedRules { // omit the controls that the page already shows with the matched rules
 		score.Controls = slices.DeleteFunc(score.Controls, func(control string) bool { return control == rule.Remediation })
 	}
 	page.Verdict = &tried{score, Pieces(command, score.MatchedRules)}

@@ -35,7 +35,7 @@ func (r *Room) showLedger(v *web.Visit) (web.View, error) {
 	rings, err := r.Ledger.Keyrings(ctx)
 	page.Check, page.State = r.Ledger.LastCheck(), r.Ledger.Condition()
 	switch {
-	case errors.Is(err, ledger.ErrTampered): // the page reports it
+	case errors.Is(err, ledger.ErrTampered): // the page reports that the ledger was altered
 		return web.View{Template: "ledger.html", Data: page}, nil
 	case err != nil:
 		return web.View{}, ground.Unreadable(err)

@@ -13,7 +13,8 @@ type Piece struct {
 	Found bool
 }
 
-// Pieces cuts a command at the borders of the matches. Joined, the pieces give the command.
+// Pieces cuts a command at the start and end of each match. The pieces in order are the whole
+// command.
 func Pieces(command string, rules []actionrisk.MatchedRule) []Piece {
 	found := make([]actionrisk.Evidence, 0, len(rules))
 	for _, r := range rules {

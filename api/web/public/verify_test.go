@@ -10,8 +10,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// The script in the page must treat a text like this package: parse it and print it in canonical
-// form, or refuse it.
+// The script of the verify page must treat a text like the Go package canon: print it in canonical
+// form with every digit of its integers, or refuse it.
 func TestTheBrowserKeepsTheDigitsOfIntegers(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {

@@ -30,9 +30,9 @@ func (r *Room) Pages() []web.Page {
 		web.Get("/reviews", read, r.listReviews),
 		web.Post("/reviews/reject", credential.WithRight(organizations.RightApprove), r.rejectReviews),
 		web.Get("/reviews/{id}", read, r.showReview),
-		// Every reader may compare arguments with their hash, so this needs only the right to
-		// read. The command checks the right to give a verdict. If it refuses, the page explains
-		// why and keeps the text that was written.
+		// This form requires only the right to read, because every reader may compare arguments
+		// with their hash. The command Approve checks the right to give a verdict. If it refuses,
+		// the page explains why and keeps the text that was written.
 		web.Post("/reviews/{id}", read, r.postReview),
 		web.Get("/decisions", read, r.showDecisions),
 		web.Get("/decisions.csv", export, r.exportDecisions),

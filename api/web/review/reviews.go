@@ -33,7 +33,7 @@ type reviewList struct {
 	Filtered    bool
 	Chosen      []chosen
 	Rules       []string // rules to filter by
-	Next, First string   // addresses of the next and the first page; empty if this is the last or the first
+	Next, First string   // addresses of the next page (empty on the last page) and of the first page (empty on the first page)
 	Resolved    *resolved
 	MayDecide   bool
 }
@@ -48,7 +48,7 @@ func (r *Room) listReviews(v *web.Visit) (web.View, error) {
 	var after int64
 	if text := asked.Get("after"); text != "" {
 		if after, err = strconv.ParseInt(text, 10, 64); err != nil || after < 1 {
-			return web.View{}, policy.Refuse("invalid_format", "/after", "after must be the number of an event from the link to the next page")
+			return web.View{}, policy.Refuse("invalid_format", "/after", "after must be the number in the link to the next page")
 		}
 	}
 	list := reviewList{Filter: f, Filtered: len(f.Query()) > 0, Chosen: chosenBy(f, "/reviews"), Rules: assuranceRules(), MayDecide: p.May(organizations.RightApprove) == nil,
@@ -152,7 +152,8 @@ func (r *Room) decisionView(ctx context.Context, p organizations.Principal, id s
 // DeniedNow reports whether the active policy denies the action. Then nobody can approve it.
 func (d decisionView) DeniedNow() bool { return d.Standing.ActiveDecision == assurance.Deny }
 
-// Ended reports whether a later policy revoked the permission before it was used.
+// Ended reports whether a later policy revoked the permission to act before a receipt reported the
+// action.
 func (d decisionView) Ended() bool { return d.Standing.Ended && d.Receipt == nil }
 
 // Verdictable reports whether the person can give a verdict now.
@@ -297,8 +298,9 @@ func (r *Room) laterReview(ctx context.Context, p organizations.Principal, seque
 	return ""
 }
 
-// waitingFor lists reviews that this person can resolve. If they cannot be read, it returns none:
-// the previous verdict is recorded nevertheless, and the person continues at the list of reviews.
+// waitingFor lists reviews that this person can resolve. If they cannot be read, it returns none
+// and no error, because the previous verdict is already recorded: the person then continues at the
+// list of reviews.
 func (r *Room) waitingFor(ctx context.Context, p organizations.Principal, after int64, most int) []projections.DecisionRow {
 	f := projections.ReviewFilter{After: after}
 	if !p.MayActAlone() {

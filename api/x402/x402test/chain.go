@@ -103,7 +103,7 @@ func StartChain(clock func() time.Time) (c *Chain, end func()) {
 	return c, server.Close
 }
 
-// Deploy makes the address of a wallet a contract. Its owner's key signs for it.
+// SetID changes the chain id that the node reports.
 func (c *Chain) SetID(id int64) { c.do(func() { c.chainID = id }) }
 
 // Deploy makes an address a wallet with code. The key of its owner signs for it.

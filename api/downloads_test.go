@@ -101,7 +101,7 @@ func TestDownloadFromABrowser(t *testing.T) {
 	if file.status != 200 || file.header.Get("Content-Type") != "application/zip" {
 		t.Errorf("%d %v", file.status, file.header)
 	}
-	ada.want(ada.form("/account/download", url.Values{"slug": {"policy-starter-pack"}}), 403, "no live entitlement")
+	ada.want(ada.form("/account/download", url.Values{"slug": {"policy-starter-pack"}}), 403, "no active entitlement")
 	s.browser(t).want(s.browser(t).form("/account/download", url.Values{"slug": {"verification-kit"}}), 401, "nothing recorded")
 }
 

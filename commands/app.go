@@ -19,8 +19,8 @@ import (
 	"github.com/countersign/countersign/commands/webhooks"
 )
 
-// New joins the commands on one ground. The caller sets the fields that only one package needs
-// afterwards.
+// New joins the commands on one ground. Afterwards the caller sets the fields that only one
+// package needs.
 func New(g *ground.Ground) *App {
 	accounts := &accounts.Accounts{Ground: g}
 	organizations := &organizations.Organizations{Ground: g, Accounts: accounts}

@@ -74,8 +74,8 @@ func TestCreditPaysUntilItIsUsedUp(t *testing.T) {
 	if err != nil || !again.Replayed || string(again.Body) != string(first.Body) {
 		t.Errorf("%+v, %v", again, err)
 	}
-	// A call is not paid in part: the rest pays three calls of 25 cents, and the fourth is
-	// refused.
+	// 99 cents are left. They pay for three calls of 25 cents. The fourth is refused, because a
+	// call is never paid in part.
 	for i := range 4 {
 		call := agentCall(t, agent, "", "ls")
 		call.Service = runCall(t, accounts.Caller{}, "", "ls").Service

@@ -139,7 +139,8 @@ func (w *world) say(answer any, err error) {
 }
 
 // chain returns a tenant's events as they would be in partition 0. It replaces what depends on the
-// partition: the number and position of events, and all hashes, which begin with the origin.
+// partition: the partition's number, the events' positions, and all hashes, which begin with the
+// origin.
 func (w *world) chain(tenant string) []ledger.Event {
 	list, err := w.app.Ledger.Tenant(context.WithoutCancel(w.t.Context()), tenant, 1, 10_000)
 	if err != nil {

@@ -253,12 +253,12 @@ func TestLoseADiskAndGetAMomentBack(t *testing.T) {
 		lost.run(0, "org", "create", "--name", name, "--plan", "team", "--owner", "ada@example.com")
 	}
 	create("Before")
-	lost.run(2, "backup", folder, "--base", "--recipient", recipient) // refused: the log is not archived
+	lost.run(2, "backup", folder, "--base", "--recipient", recipient) // refused: the write-ahead log is not archived
 	lost.base = append(lost.base, "--wal-dir", log)
 	began := time.Now()
 	lost.run(0, "backup", folder, "--base", "--recipient", recipient)
 	t.Logf("base copy in %v", time.Since(began))
-	lost.base = lost.base[:2] // the setting is stored in the data folder
+	lost.base = lost.base[:2] // --wal-dir is not needed again: the data folder stores it
 	create("Within")
 	var middle struct{ Partition, Position int64 }
 	events := strings.Split(strings.TrimSpace(lost.run(0, "--json", "tail", "--once")), "\n")

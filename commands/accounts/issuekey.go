@@ -25,9 +25,10 @@ type IssuedKey struct {
 }
 
 // IssueFreeKey issues a key of the free plan to an e-mail address. The address is not verified, so
-// the key has a quota of its own and no access to the account. network is the network of the
-// request, empty for the operator. It returns the refusal invalid_email, or *KeysExhausted after
-// freeKeysPerMonth keys for the same mailbox and network in a calendar month (UTC).
+// the key has a quota of its own and no access to the account. network is the IP network that the
+// request came from, empty if the operator issues the key. It returns the refusal invalid_email,
+// or *KeysExhausted after freeKeysPerMonth keys for the same mailbox and network in a calendar
+// month (UTC).
 func (a *Accounts) IssueFreeKey(ctx context.Context, email, network string) (IssuedKey, error) {
 	address, err := CheckEmail(email)
 	if err != nil {

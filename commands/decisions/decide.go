@@ -209,7 +209,7 @@ func (a *Decisions) environment() string {
 }
 
 // issueTime returns the time of a new record: the current time, or last if that is later, because
-// another node's clock may be ahead. adjusted reports the latter.
+// another node's clock may be ahead. adjusted is true if it returns last.
 func (a *Decisions) issueTime(last time.Time) (issued time.Time, adjusted bool) {
 	now, last := a.Now(), last.Truncate(time.Millisecond)
 	if now.Before(last) {

@@ -39,8 +39,9 @@ func (c decisionCase) permittedAt() int64 {
 	return c.history.Events[max(i, 0)].Sequence
 }
 
-// stopOf returns the time at which a policy was first activated that ended the permission of a
-// case, or zero if none was. The precondition is the stream of the policies that it has read.
+// stopOf returns the time at which the permission of a case ended, because a policy that denies
+// its action was activated. It returns zero if the permission has not ended. The precondition is
+// the stream of the policies that it has read.
 func (a *Decisions) stopOf(ctx context.Context, orgID string, c decisionCase) (stopped time.Time, precondition ledger.Precondition, err error) {
 	active, err := a.ActivePolicy(ctx, orgID)
 	if err != nil || active.ActivatedSequence < c.permittedAt() {
@@ -157,7 +158,7 @@ func (c decisionCase) whyNot(stopped bool, active string, now time.Time) string 
 	case reviewed && approved == nil:
 		return "the decision needs an approval"
 	case reviewed && approved.Verdict != assurance.VerdictApproved:
-		return "a person rejected it"
+		return "a reviewer rejected the decision"
 	case stopped:
 		return "a policy that denies this action was activated after the action was permitted"
 	case reviewed:

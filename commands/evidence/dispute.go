@@ -45,7 +45,7 @@ func (a *Evidence) ExportDispute(ctx context.Context, e Export, about string) (E
 	return x.run(ctx, []func(context.Context) error{read, x.writeDispute, x.writeRest, x.record})
 }
 
-// stream returns the events of a stream, and lists the stream in the manifest if it has any.
+// stream returns the events of a stream, and lists the stream in the manifest if it has events.
 func (x *exporting) stream(ctx context.Context, name string) ([]ledger.Event, error) {
 	d := x.manifest.Dispute
 	list, err := x.streamTo(ctx, name, d.Through)

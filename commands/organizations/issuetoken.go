@@ -54,7 +54,7 @@ func (o TokenOrder) check() (TokenOrder, error) {
 	o.Scopes = slices.Compact(slices.Sorted(slices.Values(o.Scopes)))
 	for _, scope := range o.Scopes {
 		if !slices.Contains(Scopes, scope) {
-			return o, policy.Refuse("invalid_enum", "/scopes", "scopes must contain only existing scopes")
+			return o, policy.Refuse("invalid_enum", "/scopes", "scopes must contain only assurance:decide, assurance:receipt, assurance:read, export:read and policy:draft")
 		}
 	}
 	if o.Days == 0 {

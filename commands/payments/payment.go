@@ -104,7 +104,7 @@ func (p *PaymentRefused) Error() string { return p.Reason }
 type SettlementPending struct {
 	PaymentID   string
 	Transaction string    // transaction that may have settled the payment; empty if none is known
-	Until       time.Time // the payment can settle until this time, and cannot be found expired before; zero if not known
+	Until       time.Time // the payment can settle until this time, so only afterwards can it be found expired; zero if not known
 	Cause       error     // for the log; nil if the ledger could be read
 }
 
@@ -287,9 +287,9 @@ func (s Progress) Refunding() *Refund {
 	return &Refund{State: s.Refund, Amount: r.Amount, Asset: r.Asset, Network: r.Network, To: string(r.To), Transaction: string(s.sent.Transaction)}
 }
 
-// Refund is the refund of a payment. It is promised for each settled call whose recorded input
-// does not reproduce the answer. The service holds no wallet: an operator approves the refund,
-// pays it by other means, and records the transaction.
+// Refund is the refund of a payment. The service promises a refund for each settled call whose
+// recorded input does not reproduce the answer. The service holds no wallet: an operator approves
+// the refund, pays it by other means, and records the transaction.
 type Refund struct {
 	State       string // "requested", "approved" or "sent"
 	Amount      string

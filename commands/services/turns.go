@@ -13,7 +13,8 @@ type turns struct {
 	queue map[string]*turn
 }
 
-// turn is the queue of one fund. The call that has sent a value to taken holds the turn.
+// turn is the queue of one fund. The call that has sent a value to the channel taken holds the
+// turn.
 type turn struct {
 	taken chan struct{}
 	users int // number of calls that hold the turn or wait for it

@@ -28,7 +28,8 @@ type DownloadLink struct {
 
 func downloadStream(purchaseID string) string { return "download/" + purchaseID }
 
-// purchaseOf returns the purchase of a group of download links, without the suffix sentAgain.
+// purchaseOf returns the id of the purchase to which a group of download links belongs. The name
+// of a group is this id, with or without the suffix sentAgain.
 func purchaseOf(links string) string { return strings.TrimSuffix(links, sentAgain) }
 
 var (
@@ -184,7 +185,8 @@ func (a *Store) ConsumeDownload(ctx context.Context, token string) (Product, err
 	case result.Replayed:
 		return Product{}, errLinkUsed
 	}
-	// The event has used up the link. Its row would count as one of the purchase's five links.
+	// The event has used up the link. Without its row, the link does not count as one of the
+	// purchase's five links.
 	_, _ = a.Ledger.Pool().Exec(ctx, `delete from download_links where p = 0 and token_hash = $1`, l.hash[:])
 	return l.product, nil
 }

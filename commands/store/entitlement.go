@@ -113,11 +113,11 @@ func (a *Store) Entitlement(ctx context.Context, customerID, product string) (En
 			continue
 		}
 		if e.Status != StatusActive {
-			return e, policy.Refuse(e.Status, "", "no live entitlement")
+			return e, policy.Refuse(e.Status, "", "no active entitlement")
 		}
 		return e, nil
 	}
-	return Entitlement{}, policy.Refuse(CodeNoEntitlement, "", "no live entitlement")
+	return Entitlement{}, policy.Refuse(CodeNoEntitlement, "", "no active entitlement")
 }
 
 // ProviderCustomer returns the provider's id of the customer whose subscription can be managed:

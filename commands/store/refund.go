@@ -74,9 +74,9 @@ func (a *Store) RequestRefund(ctx context.Context, order RefundOrder) (Reproduct
 }
 
 // Recheck computes a settled call again from its stored request, and reports whether the result
-// equals the stored answer. It reports no difference if it cannot compute the payment again: the
+// equals the stored answer. It also returns true if it cannot compute the answer again: the
 // payment is not for a call, the payer was erased, or this program does not have the engine
-// version or the rule set.
+// version, the rule set or the vault's key.
 func (a *Store) Recheck(ctx context.Context, paymentID string, services func(operation string) (policy.Service, bool)) (bool, error) {
 	s, err := a.ReadPayment(ctx, paymentID)
 	if err != nil {

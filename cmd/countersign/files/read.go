@@ -42,8 +42,8 @@ func ReadInput(name string) ([]byte, error) {
 	return ReadAtMost(in, MaxInput)
 }
 
-// ReadRegular reads a regular file of at most most bytes; otherwise it returns an error. It does
-// not block if the file is a pipe.
+// ReadRegular reads a regular file. It returns an error if the file is longer than this number of
+// bytes, or is not a regular file. It does not block if the file is a pipe.
 func ReadRegular(file string, most int64) ([]byte, error) {
 	f, err := openNow(file)
 	if err != nil {

@@ -71,7 +71,7 @@ type source struct {
 }
 
 // readSource reads a settings file. there is false if it does not exist. If it exists and cannot
-// be read, that is an error, because it might make the guard stricter.
+// be read, readSource returns an error, because the file might contain stricter settings.
 func readSource(file string) (s source, there bool, text []byte, err error) {
 	s.file = file
 	info, err := os.Stat(file)
@@ -314,7 +314,7 @@ func within(path, folder string) bool {
 	return err == nil && filepath.IsLocal(below)
 }
 
-// lower removes the rules from a verdict that exceptions allow, and sets its level to that of the
+// lower removes from a verdict the rules that exceptions allow, and sets its level to that of the
 // worst remaining rule. used are the exceptions that removed a rule.
 func (r Rules) lower(score actionrisk.ScoreOutput, session string, now time.Time) (left actionrisk.ScoreOutput, used []Exception) {
 	left = score
@@ -356,8 +356,8 @@ func noteOf(used []Exception) string {
 	return fmt.Sprintf("allowed by %s (%s)", last.file, last.Reason)
 }
 
-// verdict returns the decision for a risk level. If several files set a level to ask or deny from,
-// the strictest applies. strict is the flag of the hook. Above the operator's limit (allowUpTo),
+// verdict returns the decision for a risk level. If several files set askFrom or denyFrom, the
+// strictest value applies. strict is the flag of the hook. Above the operator's limit (allowUpTo),
 // settings cannot relax the usual decision.
 func (r Rules) verdict(level actionrisk.Level, strict bool) agents.Decision {
 	ask, deny := actionrisk.Critical+1, actionrisk.Critical+1

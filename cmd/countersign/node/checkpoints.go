@@ -44,8 +44,8 @@ func Checkpoints(d *setting.Ledger, development bool) (keeper.Options, error) {
 	return c, err
 }
 
-// missing returns the name of a setting that is set and needs CHECKPOINT_KEY, which is not set. It
-// returns "" if there is none.
+// missing returns the name of a setting that has no effect without CHECKPOINT_KEY, if that key is
+// missing. It returns "" if there is no such setting.
 func missing(d *setting.Ledger, signer *seal.Signer) string {
 	switch {
 	case signer != nil:

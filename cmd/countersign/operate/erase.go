@@ -28,8 +28,8 @@ type Erase struct {
 	DataKey     string `help:"Id of the data key to destroy, instead of the subject." name:"data-key" placeholder:"ID"`
 	Reason      string `help:"The reason, recorded in the event." required:""`
 	RequestedBy string `help:"The person who requested the erasure." name:"requested-by" required:""`
-	Vacuum      bool   `help:"Then rewrite the table of data keys, so that none of its pages has the destroyed key. Requests wait meanwhile. The role of DATABASE_URL must own the table."`
-	ApprovedBy  string `help:"The person who approved it, not the same as --requested-by." name:"approved-by" required:""`
+	Vacuum      bool   `help:"After the erasure, rewrite the table of data keys, so that none of its pages has the destroyed key. Requests wait meanwhile. The role of DATABASE_URL must own the table."`
+	ApprovedBy  string `help:"The person who approved the erasure; a different person than --requested-by." name:"approved-by" required:""`
 }
 
 // Run erases.

@@ -43,7 +43,8 @@ func (c *Restore) recover(ctx context.Context, m backup.Manifest, keys io.Reader
 	return files, c.recoverInto(ctx, c.Dir(), r)
 }
 
-// target returns up to which point the log is replayed: a time, a transaction, or its end.
+// target returns the point up to which the log is replayed: a time, a transaction, or the log's
+// end.
 func (c *Restore) target(ctx context.Context, m backup.Manifest, log string) (r localpg.Recovery, err error) {
 	r.WAL = log
 	switch {

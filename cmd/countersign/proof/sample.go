@@ -18,7 +18,7 @@ func (c *Verify) checkSample() error {
 	case c.Sample == 0 && c.Nonce == "":
 		return nil
 	case c.Sample < 1 || c.Sample > bundle.MaxSample:
-		return fmt.Errorf("--sample must be 1 to %d, the number of decisions that --nonce draws", bundle.MaxSample)
+		return fmt.Errorf("--sample, the number of decisions to draw, must be 1 to %d", bundle.MaxSample)
 	case c.Nonce == "" || control:
 		return errors.New("--nonce must be a text of your own without control characters: it decides which decisions --sample draws")
 	case len(c.Files) != 1:

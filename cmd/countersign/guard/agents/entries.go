@@ -83,7 +83,7 @@ acceptEdits, plan and auto, and denied in bypassPermissions and dontAsk, which a
 		`Codex runs a new or changed hook only after you have trusted it: open /hooks in Codex. Until then Codex
 silently skips it, as it skips every hook of a project that is not trusted. Codex has no "ask" before
 a tool: high risk is denied. Hooks do not see what the model types into a running program, so a shell
-or SQL console without its command counts as high. Codex continues if the hook cannot be started or is too
+or SQL console without its command counts as high risk. Codex continues if the hook cannot be started or is too
 slow, so check the path. Older versions need hooks = true under
 [features] in config.toml.`,
 	},

@@ -101,7 +101,8 @@ func (r *Reconciler) begin(id string, attempt, inRow int, done func()) <-chan st
 	return a.ended
 }
 
-// row makes up to row attempts, with growing pauses, until the payment is settled or refused.
+// row makes attempts with growing pauses, at most as many as its parameter row, until the payment
+// is settled or refused.
 func (r *Reconciler) row(id string, attempt, row int, a *attempts) {
 	open := true
 	pause := firstPause

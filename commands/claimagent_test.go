@@ -159,8 +159,8 @@ func creditOf(t testing.TB, a *commands.App, clientID string) (cents int, verifi
 	return cents, verified
 }
 
-// The first 100 verified agents get one dollar of credit. 130 customers verify one agent each, at
-// the same time on two nodes.
+// If 130 customers verify one agent each, at the same time on two nodes, exactly 100 agents get
+// one dollar of credit.
 func TestFirstHundredVerifiedAgentsHaveCredit(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()

@@ -171,7 +171,8 @@ func again(do func() error) (err error) {
 	}
 }
 
-// Of eight equal calls at the same time, the last cent pays one, and all get its answer.
+// If eight equal calls are sent at the same time, the last cent pays for one of them, and none is
+// refused.
 func TestEqualCallsForTheLastCent(t *testing.T) {
 	t.Parallel()
 	a := openTokens(t, ledgertest.New(t), newClock())
@@ -197,7 +198,7 @@ func TestEqualCallsForTheLastCent(t *testing.T) {
 	}
 }
 
-// A call is not paid if its token is revoked between authentication and append.
+// A call is not paid if its agent is revoked between authentication and append.
 func TestRevokedAgentSpendsNothing(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()

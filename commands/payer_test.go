@@ -47,7 +47,8 @@ func notReproduced(paymentID string) store.RefundOrder {
 }
 
 // All data that identify a payer are encrypted with the payer's data key; none is stored
-// unencrypted. After an erasure no node can read them any more, and all commands still work.
+// unencrypted. After an erasure no node can read them any more: payments are shown without them,
+// and a repeated call is refused.
 func TestAPayerIsErased(t *testing.T) {
 	t.Parallel()
 	db, c, b := ledgertest.New(t), newClock(), newBank("facilitator")

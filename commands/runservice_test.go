@@ -29,8 +29,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// A call of a service appends one event, and so does a run of the workflow. The event contains the
-// signed receipt, and the receipt contains the workflow.
+// A call of a service appends one event, and so does a run of the workflow. The event of a run
+// contains the signed receipt, and the receipt contains the workflow.
 func TestEventsOfACall(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
@@ -152,7 +152,7 @@ func TestARefusedCallLeavesNoTrace(t *testing.T) {
 	}
 }
 
-// A repeated call gets the stored answer, even if clock, month, quota, signer or node have changed
+// A repeated call gets the stored answer, even if the month, the signer or the node has changed
 // since.
 func TestReplayIsTheStoredAnswer(t *testing.T) {
 	t.Parallel()
@@ -334,8 +334,8 @@ func TestFaultCallsWhileBackendsAreKilled(t *testing.T) {
 	}
 }
 
-// After the owner of a key is erased, the key stays valid. Its next calls are encrypted with a new
-// data key, on a node that has the key in its cache and on a new node.
+// After the owner of a key is erased, the key stays valid, on a node that has it in its cache and
+// on a new node. Its new calls can be repeated; its earlier answers are refused as erased.
 func TestCallsOfAnErasedPersonsKey(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()

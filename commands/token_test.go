@@ -193,7 +193,8 @@ func TestRevokedTokenEndsOnEveryNode(t *testing.T) {
 	}
 }
 
-// A right is checked again at the append if the streams that it depends on have moved.
+// A right is checked again at the append: a member who was removed and a token that was revoked,
+// on another node, are refused.
 func TestStalePrincipalCannotAppend(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()

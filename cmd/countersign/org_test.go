@@ -101,8 +101,8 @@ func TestOrganizationOnTheCommandLine(t *testing.T) {
 	}
 }
 
-// If the file of an export cannot be written, the command prints the reason, and the ledger
-// records no export. A device or a pipe is written to and not replaced.
+// If an export cannot be made or its file cannot be written, the command prints the reason, and
+// the ledger records no export. If the file is a symbolic link, its target is written.
 func TestAnExportThatCannotBeIsNotRecorded(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)

@@ -42,7 +42,7 @@ func (a *Accounts) IssueFreeKey(ctx context.Context, email, network string) (Iss
 
 func (a *Accounts) issueFreeKey(ctx context.Context, address, network string) (IssuedKey, error) {
 	now := a.Now()
-	// A mailbox, the count of its keys and the keys themselves are in the same partition.
+	// A mailbox, the count of its keys and the keys themselves are stored in the same partition.
 	reference := a.MailboxRef(address)
 	counted := "free_keys/" + reference + "/" + month(now)
 	if network != "" {

@@ -35,7 +35,8 @@ const (
 	IdentityVerifiedEmail = "verified_email"
 )
 
-// AgentOrder is the request to register an agent. All its values are claims of the agent.
+// AgentOrder is the request to register an agent. The agent sends all its values; none of them is
+// verified.
 type AgentOrder struct {
 	Name         string
 	IdentityType string // empty means IdentityAnonymous

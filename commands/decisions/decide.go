@@ -279,8 +279,8 @@ func (a *Decisions) SealRecord(ctx context.Context, tenant, eventID, subject str
 	return payload, newKey, err
 }
 
-// stored returns the record of an earlier event as the answer. No append checks the principal
-// then, so stored confirms the principal's state itself.
+// stored returns the record of an earlier event as the answer. Nothing is appended then, so no
+// precondition checks the principal, and stored checks the principal's state itself.
 func (a *Decisions) stored(ctx context.Context, p organizations.Principal, found []ledger.Event, err error) (Recorded, error) {
 	if err != nil {
 		if errors.Is(err, ledger.ErrKeyReused) {
@@ -367,8 +367,8 @@ func subjectName(s assurance.Subject) string {
 
 func runName(s assurance.Subject) string { return "run:" + s.RunID }
 
-// sealable reports whether a decision can be sealed without asking the database: the subject's
-// data key is in the cache, or the subject needs none.
+// sealable reports whether the personal data of a decision can be encrypted without asking the
+// database: the subject's data key is in the cache, or the subject needs none.
 func (a *Decisions) sealable(orgID string, s assurance.Subject) bool {
 	name := subjectName(s)
 	_, known := a.Subjects.Get(orgID + "\x00" + name)

@@ -170,8 +170,9 @@ func (c decisionCase) whyNot(stopped bool, active string, now time.Time) string 
 	return ""
 }
 
-// DeniedNow returns for each decision whether the active policy denies its action, so that no member
-// can approve it. Decisions are named by their sequence number in the organization.
+// DeniedNow returns for each decision whether the active policy denies its action. If it does, no
+// member can approve the decision. Decisions are named by their sequence number in the
+// organization.
 func (a *Decisions) DeniedNow(ctx context.Context, p organizations.Principal, sequences []int64) (map[int64]bool, error) {
 	if err := p.May(organizations.RightRead); err != nil || len(sequences) == 0 {
 		return nil, err

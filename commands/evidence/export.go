@@ -430,7 +430,7 @@ func (x *exporting) write(ctx context.Context, e ledger.Event, show, prove bool)
 }
 
 // handsOut reports whether the bundle may contain the personal data of an event. An export for one
-// agent contains only that agent's.
+// agent contains only the personal data of that agent.
 func (x *exporting) handsOut(e ledger.Event) bool {
 	if x.e.Filters.NoPersonal || x.e.Filters.Agent == "" {
 		return !x.e.Filters.NoPersonal
@@ -485,7 +485,7 @@ func (x *exporting) remember(ctx context.Context, e forms.Event) error {
 	return nil
 }
 
-// ruleset adds the rule set that a gate verdict names to the bundle. If this program does not have
+// ruleset adds to the bundle the rule set that a gate verdict names. If this program does not have
 // it, only the manifest names its version and hash.
 func (x *exporting) ruleset(version, hash string) {
 	if _, seen := x.manifest.RuleSets[hash]; seen || hash == "" {

@@ -102,8 +102,8 @@ func (o Organization) principal(now time.Time) Principal {
 }
 
 // Confirm returns the principal in its current state. It reads the principal's streams again if
-// one has moved. It returns the refusal unauthorized if the token was revoked, and forbidden if
-// the member was removed. Each command that answers without an append must call it.
+// one of them has new events. It returns the refusal unauthorized if the token was revoked, and
+// forbidden if the member was removed. Each command that answers without an append must call it.
 func (a *Organizations) Confirm(ctx context.Context, p Principal) (Principal, error) {
 	for _, g := range p.Preconditions {
 		version, err := a.Ledger.Version(ctx, g.Tenant, g.Stream)

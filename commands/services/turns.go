@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// turns lets one call at a time use a fund, on this node. An append requires that the fund's
-// stream has not moved since it was read. So if several calls tried at the same time, only one
+// turns lets one call at a time use a fund, on this node. An append is refused if the fund's
+// stream got another event after it was read. So if several calls tried at the same time, only one
 // would succeed and the others would have to start over.
 type turns struct {
 	mu    sync.Mutex // guards queue

@@ -265,8 +265,8 @@ func (a *Store) markSentBack(ctx context.Context, acc *account) error {
 	return nil
 }
 
-// ReadSubscriptions returns the state of a customer without one-time purchases and the facts about
-// their payments.
+// ReadSubscriptions returns the state of a customer without the purchases by card, so it need not
+// read the facts about their payments.
 func (a *Store) ReadSubscriptions(ctx context.Context, customerID string) (account, error) {
 	acc, all, err := a.readBillings(ctx, customerID)
 	for i, provider := range acc.providers {

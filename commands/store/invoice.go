@@ -108,7 +108,7 @@ func (a *Store) followInvoice(ctx context.Context, id string) error {
 }
 
 // followCharges appends the new facts about the payments of an invoice to the customer's stream.
-// If that stream has moved since it was read, it starts over.
+// If that stream got an event after it was read, it starts over.
 func (a *Store) followCharges(ctx context.Context, i invoice) (billing, error) {
 	b, history, err := a.readBilling(ctx, i.customer)
 	if err != nil {

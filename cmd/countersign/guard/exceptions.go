@@ -70,8 +70,9 @@ type source struct {
 	why     string // reason why the file must not relax the guard
 }
 
-// readSource reads a settings file. there is false if it does not exist. If it exists and cannot
-// be read, readSource returns an error, because the file might contain stricter settings.
+// readSource reads a settings file. The result there is false if the file does not exist. If the
+// file exists and cannot be read, readSource returns an error, because the file might contain
+// stricter settings.
 func readSource(file string) (s source, there bool, text []byte, err error) {
 	s.file = file
 	info, err := os.Stat(file)

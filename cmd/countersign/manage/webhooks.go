@@ -102,7 +102,8 @@ func (c *webhookRemoveCmd) Run(ctx context.Context, o *screen.Output) error {
 	})
 }
 
-// asSender opens the ledger and calls step, which works on the message queue of a webhook.
+// asSender opens the ledger and calls the function step, which works on the message queue of a
+// webhook.
 func (c *ofOrganization) asSender(ctx context.Context, webhookID string, step func(orgID string, _ *projections.Projections) error) error {
 	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
 		if err := app.HasWebhook(ctx, p, webhookID); err != nil {

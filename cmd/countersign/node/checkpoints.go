@@ -140,8 +140,8 @@ func (n *Node) acceptRollbacks(ctx context.Context, c keeper.Options, rollback *
 	return rollback
 }
 
-// KeepCheckpoints starts to sign tree heads, if there is a key. said describes to the user where
-// they are stored.
+// KeepCheckpoints starts to sign tree heads, if there is a key. said is a text for the user that
+// tells where the heads are stored.
 func (n *Node) KeepCheckpoints(ctx context.Context) (said string, err error) {
 	where := []string{n.Checkpoints.Folder.Path}
 	for _, m := range n.Checkpoints.Mirrors {

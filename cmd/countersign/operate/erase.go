@@ -32,7 +32,7 @@ type Erase struct {
 	ApprovedBy  string `help:"The person who approved the erasure; a different person than --requested-by." name:"approved-by" required:""`
 }
 
-// Run erases.
+// Run destroys the data key and prints what may still contain personal data.
 func (c *Erase) Run(ctx context.Context, o *screen.Output) error {
 	e := evidence.Erasure{Tenant: ledger.ServiceTenant, KeyID: c.DataKey, Reason: c.Reason, RequestedBy: c.RequestedBy, ApprovedBy: c.ApprovedBy}
 	if c.Org != "" {

@@ -114,7 +114,8 @@ func refusePin(o *screen.Output, found pinnedHead, no string) error {
 	return screen.ErrNo
 }
 
-// refuses returns the reason why head does not extend before, or "" if it does.
+// refuses returns the reason why the checkpoint head does not extend the checkpoint before, or ""
+// if it does.
 func refuses(before, head checkpoint.Checkpoint, proofs consistencyProofs) (string, error) {
 	switch {
 	case before.Size > head.Size:

@@ -33,7 +33,7 @@ type sampled struct {
 	Sample bundle.Sample `json:"sample"`
 }
 
-// sample answers with the decisions that the nonce draws from a valid export.
+// sample prints the decisions that the nonce selects from a valid export.
 func (c *Verify) sample(ctx context.Context, o *screen.Output, opened *bundle.Bundle, result bundle.Result, text string) error {
 	drawn, err := opened.Sample(ctx, c.Sample, c.Nonce)
 	if err != nil {

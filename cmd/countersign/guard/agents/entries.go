@@ -22,9 +22,9 @@ func (a Agent) Instructions(program string) string {
 }
 
 // entry returns the configuration only. It has a hook before each tool, and two more so that a
-// removed guard is noticed: one at the start of each session and subagent judges the canary, and
-// one after each tool checks that the tool had a verdict ("gate log" shows an alarm if not).
-// doctor --hook checks the guard only when it is run.
+// removed guard is noticed: one at the start of each session and subagent judges the canary (a
+// dangerous test command), and one after each tool checks that the tool had a verdict ("gate log"
+// shows an alarm if not). doctor --hook checks the guard only when it is run.
 func (a Agent) entry(program string) (string, error) {
 	quoted, err := jsontext.AppendQuote(nil, ShellWord(program)+" gate hook --agent "+string(a))
 	path, err2 := jsontext.AppendQuote(nil, program)

@@ -74,8 +74,8 @@ func (r *Reconciler) Take(id string, attempt int) <-chan struct{} {
 	return r.begin(id, attempt, attemptsInRow, func() {})
 }
 
-// begin starts a row of attempts, unless one is running for the payment. It calls done when it has
-// nothing more to do for this call.
+// begin starts a row of attempts, unless one is running for the payment. It calls the function
+// done when it has nothing more to do for this call.
 func (r *Reconciler) begin(id string, attempt, inRow int, done func()) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -389,7 +389,7 @@ func (s said) Statement(id, issuedAt string) any {
 }
 
 // The declaration of a service states whether and how its answers are signed. The answer of a
-// service outside the catalogue is signed as declared, and one call computes it once.
+// service outside the catalogue is signed as declared, and it is computed only once for a call.
 func TestADeclarationSaysWhatIsSigned(t *testing.T) {
 	t.Parallel()
 	type input struct {

@@ -301,7 +301,7 @@ func TestWhatIsLeftOfAnErasedPerson(t *testing.T) {
 	delete(s.found, "export before the erasure")
 
 	// The disk is lost, and a backup from before the erasures is restored. The folder of the
-	// checkpoints, which is on another disk, knows the erased keys.
+	// checkpoints, which is on another disk, lists the erased keys.
 	again := &operator{t, []string{"--data", filepath.Join(reachable(t), "data"), "--checkpoint-dir", filepath.Join(dir, "checkpoints"), "--archive-store", store}}
 	again.run(0, "restore", backup, "--identity", identityFile)
 	restored, err := os.Create(filepath.Join(files, "restored.log"))

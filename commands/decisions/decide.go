@@ -260,9 +260,9 @@ func (a *Decisions) sealDecision(ctx context.Context, orgID, eventID string, sig
 	return a.SealRecord(ctx, orgID, eventID, subject, signer, members, events.PersonalInRecord(events.TypeDecisionRecorded)...)
 }
 
-// SealRecord returns a payload with a signed record. The members at pointers are personal data and
-// are encrypted with the subject's data key. newKey reports whether the key was made for this
-// record.
+// SealRecord returns a payload with a signed record. The members at the JSON pointers are personal
+// data and are encrypted with the subject's data key. newKey reports whether the key was made for
+// this record.
 func (a *Decisions) SealRecord(ctx context.Context, tenant, eventID, subject string, signer *seal.Signer, members map[string]jsontext.Value, pointers ...string) (payload []byte, newKey bool, err error) {
 	if a.Vault == nil {
 		return nil, false, a.NoVault()

@@ -14,11 +14,11 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// The activation of a policy ends all earlier permissions for the actions that it denies: a
-// decision allow, and an approval. A decision that waits for an approval cannot be approved while
-// the policy denies its action. The emergency stop denies every action. A permission that has
-// ended stays ended when the policy is loosened again: the action needs a new decision or
-// approval.
+// The activation of a policy ends all earlier permissions for the actions that it denies. A
+// permission is an approval, or a decision "allow". A decision that waits for an approval cannot
+// be approved while the policy denies its action. The emergency stop denies every action. A
+// permission that has ended stays ended when the policy is loosened again: the action needs a new
+// decision or approval.
 
 // errDenied refuses to approve an action that the active policy denies.
 var errDenied = policy.Refuse(organizations.CodeConflict, "", "the active policy denies this action")

@@ -43,8 +43,8 @@ type Evidence struct {
 	*decisions.Decisions
 
 	// KeepErased stores the id of a data key outside the database before the key is destroyed. A
-	// database that is restored from an older backup then does not decrypt with that key. If it is
-	// nil, the id is not stored there.
+	// database that is restored from an older backup then does not decrypt with that key. If
+	// KeepErased is nil, the id is stored only in the database.
 	KeepErased func(tenant, keyID string) error
 }
 

@@ -93,7 +93,8 @@ func (a *Payments) heldByKey(ctx context.Context, p Payment, paid Paid, k paymen
 
 // awaitClaim waits until a payment that took its key in another partition is claimed. It then
 // returns ErrMoved, so that the key is read again. If the claim does not come in time, because the
-// request of that payment has ended, the payment is pending until keyIsTaken has passed.
+// request of that payment has ended, it returns *SettlementPending. A repeated request can take
+// the key after keyIsTaken.
 func (a *Payments) awaitClaim(ctx context.Context, paymentID string) error {
 	over := time.NewTimer(a.waitsFor())
 	defer over.Stop()

@@ -234,7 +234,7 @@ func (s Progress) payment() (Payment, error) {
 	return p, nil
 }
 
-// Payer returns the payer of a payment as a party. The payer's address is personal data and never
+// Payer returns the payer of a payment as a Party. The payer's address is personal data and never
 // stored unencrypted. The id of the payer's data key is used as the actor of events instead.
 func (a *Payments) Payer(ctx context.Context, tenant, network, address string) (accounts.Party, error) {
 	if a.Vault == nil {
@@ -266,8 +266,8 @@ func (s Progress) pending(cause error) *SettlementPending {
 }
 
 // SettledModes reports whether this ledger has payments that were settled in the ledger only
-// (dev), and payments that were settled on a blockchain. It reads no read model, so that the
-// program can call it at its start.
+// (dev), and payments that were settled on a blockchain. It reads the events and no read model,
+// because the program calls it at its start, when read models may be outdated.
 func (a *Payments) SettledModes(ctx context.Context) (dev, facilitator bool, err error) {
 	modes, err := a.Ledger.Directory(ctx, events.SettledModes)
 	if err != nil {

@@ -104,8 +104,8 @@ func withEntry[V any](m map[string]V, key string, value V) map[string]V {
 }
 
 // compareFacts ranks two facts about one subscription; the greater one is its state. A deletion
-// ranks above all other facts. Other facts are compared by the provider's time, then a creation
-// ranks below, then the longer period and at last the greater event id rank above.
+// ranks above all other facts. Otherwise it compares, in this order: the provider's time; whether
+// the fact is the creation, which ranks below; the end of the period; the id of the event.
 func compareFacts(a, b events.SubscriptionUpdated) int {
 	rank := func(yes bool) int {
 		if yes {

@@ -93,8 +93,8 @@ func isVerb(verbs []string, word string) bool {
 	})
 }
 
-// takesIn reports whether a folder contains agents' settings or the guard's state. For programs
-// that unpack (unpacks), it also reports the folder of the guard's program.
+// takesIn reports whether a folder contains agents' settings or the guard's state. If unpacks is
+// true, for a program that unpacks, it also reports the folder of the guard's program.
 func (f fence) takesIn(path string, unpacks bool) bool {
 	if path == "" {
 		return false

@@ -389,7 +389,7 @@ func wording(level actionrisk.Level, d agents.Decision, reasons []string) string
 	return text
 }
 
-// growStack makes the goroutine's stack as large as a verdict needs it. Go checks the size of a
+// growStack makes the goroutine's stack as large as a verdict needs. Go checks the size of a
 // function's frame before the function begins, so one call is enough. Otherwise Go would copy the
 // stack each time it doubles, at every start of the guard.
 //

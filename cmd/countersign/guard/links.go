@@ -202,8 +202,8 @@ func namesIn(w act.Word) (out []string) {
 	return out
 }
 
-// leadsTo returns the real path of a name if it must be judged, otherwise "". option means that
-// the name is part of a word, so it may not be a path.
+// leadsTo returns the real path of a name if that path must be judged, otherwise "". If option is
+// true, the name is only a part of a word, so it may not be a path.
 func (g Guard) leadsTo(program, folder, name, cwd string, shell, option bool) string {
 	if strings.HasPrefix(name, "-") || strings.ContainsAny(name, "\n\x00") || strings.Contains(name, "://") {
 		return ""

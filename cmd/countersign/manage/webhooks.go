@@ -25,7 +25,7 @@ type Webhooks struct {
 	Rotate     webhookRotateCmd     `cmd:"" help:"Give a webhook a new secret, shown once. For 24 hours messages are signed with both secrets."`
 	Remove     webhookRemoveCmd     `cmd:"" help:"Remove a webhook. Its queued messages are dropped."`
 	Deliveries webhookDeliveriesCmd `cmd:"" help:"List messages to a webhook and their states."`
-	Resend     webhookResendCmd     `cmd:"" help:"Send again all messages of a webhook whose delivery was given up (dead), or one message."`
+	Resend     webhookResendCmd     `cmd:"" help:"Send the dead messages of a webhook again (those whose delivery was given up), or one message."`
 }
 
 type webhookCreateCmd struct {

@@ -115,7 +115,7 @@ func (e Exception) check() error {
 	_, bad := time.Parse(time.RFC3339, e.Until)
 	switch {
 	case (e.Rule == "") == (e.Action == ""):
-		return errors.New("rule or action is required, not both")
+		return errors.New("give rule or action, not both")
 	case e.Action != "" && (len(e.Action) != 64 || strings.Trim(e.Action, "0123456789abcdef") != ""):
 		return errors.New("action must be 64 lower-case hex digits")
 	case e.Path != "" && !filepath.IsAbs(e.Path):

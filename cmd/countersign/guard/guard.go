@@ -358,8 +358,8 @@ func levelOf(name string) actionrisk.Level {
 
 func isLevel(name string) bool { return levelOf(name).String() == name }
 
-// ruleText describes a matched rule. Secrets in where are masked already; quoting removes control
-// characters.
+// ruleText describes a matched rule. The argument where must have its secrets masked; quoting
+// removes control characters.
 func ruleText(title, id, where, instead string) string {
 	text := title + " (" + id + ")"
 	if where != "" {

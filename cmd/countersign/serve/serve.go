@@ -1,4 +1,4 @@
-// Package serve implements the commands serve and demo, which start and stop the service.
+// Package serve implements the command serve, which runs the service, and the command demo.
 package serve
 
 import (

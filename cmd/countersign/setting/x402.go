@@ -58,7 +58,7 @@ func (x *X402) Open(ctx context.Context, d *Ledger, onThisMachine bool, log *slo
 		AssetVersion: x.X402AssetVer, MaxTimeoutSeconds: x.X402MaxTimeout, Dev: mode == payments.ModeDev})
 	switch {
 	case mode == payments.ModeOff:
-		return &Settler{Said: "off: use a free key (X402_MODE turns them on)"}, nil
+		return &Settler{Said: "off: callers use a free key (set X402_MODE to turn payments on)"}, nil
 	case err != nil:
 		return nil, err
 	case mode == payments.ModeFacilitator:

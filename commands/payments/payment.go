@@ -250,7 +250,7 @@ func payerSubject(network, address string) string {
 	return "payer:" + network + ":" + strings.ToLower(address)
 }
 
-// party returns the payer of a claimed payment as a party. If the payer was erased, later events
+// party returns the payer of a claimed payment as a Party. If the payer was erased, later events
 // are encrypted with a data key for this payment alone.
 func (s Progress) party() accounts.Party {
 	return accounts.Party{Actor: s.Claim.Subject, DataKey: s.Claim.Subject, Subject: s.History.Stream}

@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// ReadAtMost reads all of r. It returns an error if r has more than most bytes, so that part of a
-// text is never treated as the whole.
+// ReadAtMost reads all of r. It returns an error if r is longer than the limit "most", in bytes, so
+// that part of a text is never treated as the whole.
 func ReadAtMost(r io.Reader, most int64) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(r, most+1))
 	switch {

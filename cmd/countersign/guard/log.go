@@ -216,7 +216,7 @@ func Count(lines []guardlog.Line, since time.Time) Stats {
 	return s
 }
 
-// seenWithin is the number of bytes at the end of the log in which saw searches.
+// seenWithin is the number of bytes at the end of the log that the method "saw" searches.
 const seenWithin = 256 << 10
 
 // saw reports whether the end of the log contains a verdict on a tool call. If the log cannot be

@@ -427,8 +427,8 @@ func consents(u *actionrisk.Use) bool {
 
 func isHelp(w act.Word) bool { return w.Text == "--help" || w.Text == "-h" || w.Text == "--help-all" }
 
-// speaks reports whether the words from the index at are only printed or searched for, or are a
-// command that the gate judges.
+// speaks reports whether a call's words, beginning with the index "at", are only printed or searched
+// for, or are a command that the gate judges.
 func speaks(u *actionrisk.Use, at int) bool {
 	return u.Proven || u.Carries || slices.Contains(makes, u.Program) || u.Program == "git" || u.Program == "gh" ||
 		at > 0 && isOwn(u) && slices.ContainsFunc(u.Words[:at], func(w act.Word) bool { return w.Text == "gate" })

@@ -62,8 +62,8 @@ func (g Guard) withFiles(action actionrisk.Action, score actionrisk.ScoreOutput,
 	return score, trace
 }
 
-// readWanted reads the wanted files that texts does not contain yet. more reports whether it has
-// read any.
+// readWanted reads the wanted files that texts does not contain yet. It returns true if it has read
+// any.
 func (g Guard) readWanted(texts map[string]string, wanted []string, cwd string) (more bool) {
 	for _, name := range g.expanded(wanted, cwd) {
 		if _, known := texts[name]; known || len(texts) >= maxScripts {

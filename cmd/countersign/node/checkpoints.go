@@ -140,7 +140,7 @@ func (n *Node) acceptRollbacks(ctx context.Context, c keeper.Options, rollback *
 	return rollback
 }
 
-// KeepCheckpoints starts to sign tree heads, if there is a key. said is a text for the user that
+// KeepCheckpoints starts to sign tree heads, if there is a key. It returns a text for the user that
 // tells where the heads are stored.
 func (n *Node) KeepCheckpoints(ctx context.Context) (said string, err error) {
 	where := []string{n.Checkpoints.Folder.Path}

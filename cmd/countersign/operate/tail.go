@@ -203,7 +203,7 @@ var telling = []string{"decision", "verdict", "conformance", "outcome", "risk", 
 // word is the name and value of a member in telling.
 type word struct{ name, text string }
 
-// told returns those members of a payload that the list telling contains.
+// told returns those members of a payload whose names are in the list "telling".
 func told(payload []byte) (words []word) {
 	var members map[string]jsontext.Value
 	if json.Unmarshal(payload, &members) != nil {

@@ -114,8 +114,8 @@ func refusePin(o *screen.Output, found pinnedHead, no string) error {
 	return screen.ErrNo
 }
 
-// refuses returns the reason why the checkpoint head does not extend the checkpoint before, or ""
-// if it does.
+// refuses returns the reason why a new checkpoint, "head", does not extend the stored one, "before".
+// It returns "" if it does.
 func refuses(before, head checkpoint.Checkpoint, proofs consistencyProofs) (string, error) {
 	switch {
 	case before.Size > head.Size:
@@ -135,8 +135,8 @@ func refuses(before, head checkpoint.Checkpoint, proofs consistencyProofs) (stri
 	return "", nil
 }
 
-// consistencyProofs returns the proof that the larger of two trees extends the smaller one; from
-// and to are their sizes.
+// consistencyProofs returns the proof that the larger of two trees extends the smaller one.
+// The parameters are the sizes of the two trees.
 type consistencyProofs func(from, to int64) ([]tree.Hash, error)
 
 // read returns the checkpoint of a service, an export or a file, and a function that gets

@@ -36,7 +36,7 @@ var (
 	errLinkUsed    = policy.Refuse(accounts.CodeGone, "", "the download link was used or has expired; request a new one")
 	errNoLink      = policy.Refuse(ground.CodeNotFound, "", "download not found")
 	errNoFile      = policy.Refuse(ground.CodeNotFound, "", "the product has no file")
-	errNoDownloads = policy.Refuse(ground.CodeDownloadsUsed, "", "every download of this purchase is used")
+	errNoDownloads = policy.Refuse(ground.CodeDownloadsUsed, "", "this purchase has no downloads left")
 )
 
 // CustomerDownload makes a link to the file of a product for a customer with an active

@@ -140,7 +140,7 @@ func (c *Backup) say(ctx context.Context, o *screen.Output, n *node.Node, m back
 		}
 	}
 	if archived.Objects > 0 {
-		text += fmt.Sprintf("NOT in the backup: the archive, %d events in %d objects. They are part of the ledger: copy the store that ARCHIVE_STORE names now or later, and keep the copy as long as this backup\n", archived.Events, archived.Objects)
+		text += fmt.Sprintf("NOT in the backup: the archive, %d events in %d objects. They are part of the ledger: also copy the store in ARCHIVE_STORE, at any time, and keep that copy as long as this backup\n", archived.Events, archived.Objects)
 	}
 	return o.Result(backedUp{m, archived}, text+"next: countersign restore "+c.Out+" into an empty data folder or database, to test the backup\n")
 }
@@ -335,7 +335,7 @@ func (c *Restore) outside(ctx context.Context, l *ledger.Ledger) (string, error)
 	var rollback *keeper.Rollback
 	switch {
 	case errors.As(err, &rollback):
-		return fmt.Sprintf("positions %d to %d are in a published checkpoint and not in this backup: restore a newer one, or serve --accept-rollback", rollback.From, rollback.To), nil
+		return fmt.Sprintf("positions %d to %d are in a published checkpoint and not in this backup: restore a newer backup, or start countersign serve --accept-rollback", rollback.From, rollback.To), nil
 	case err != nil:
 		return err.Error(), nil
 	case found:

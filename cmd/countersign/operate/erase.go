@@ -59,7 +59,7 @@ func (c *Erase) Run(ctx context.Context, o *screen.Output) error {
 	if err != nil {
 		return err
 	}
-	done, left := "", "in a page of the table subject_keys until that is vacuumed (--vacuum), "
+	done, left := "", "in a page of the table subject_keys until the table is vacuumed (--vacuum), "
 	if c.Vacuum {
 		if err := vault.Vacuum(ctx, n.OwnerURL(&c.Ledger)); err != nil {
 			return fmt.Errorf("%s was destroyed, but its table was not rewritten: %w", keyID, err)

@@ -57,7 +57,7 @@ func (c *Restore) target(ctx context.Context, m backup.Manifest, log string) (r 
 			return r, errors.New("the manifest's createdAt is not a time")
 		}
 		if r.At.Before(made) { // PostgreSQL would stop at the end of the copy and report no error
-			return r, fmt.Errorf("%w, which is of %s", localpg.ErrBeforeBase, m.CreatedAt)
+			return r, fmt.Errorf("%w, which was made at %s", localpg.ErrBeforeBase, m.CreatedAt)
 		}
 	case c.Position != "":
 		at, err := parsePosition(c.Position)

@@ -110,5 +110,5 @@ func (c *signerRotateCmd) Run(ctx context.Context, o *screen.Output) error {
 	}
 	setting := map[string]string{ledger.PurposeRecord: "SIGNING_KEY", ledger.PurposeCheckpoint: "CHECKPOINT_KEY"}[c.Purpose]
 	return o.Result(map[string]string{"retired": from.KeyID(), "active": next.KeyID()},
-		fmt.Sprintf("%s was retired, and %s signs from now on: set %[3]s to it and restart the nodes\n", from.KeyID(), next.KeyID(), setting))
+		fmt.Sprintf("%s was retired, and %s signs from now on: set %[3]s to the new key and restart the nodes\n", from.KeyID(), next.KeyID(), setting))
 }

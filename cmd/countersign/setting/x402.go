@@ -90,7 +90,7 @@ func (x *X402) openFacilitator(ctx context.Context, terms x402.Terms, log *slog.
 	}
 	if !f.Proves() {
 		log.Warn("without X402_RPC_URL a payment whose settlement gets no answer stays unknown until an operator resolves it")
-		said += "; set X402_RPC_URL, or lost settlements stay unknown"
+		said += "; set X402_RPC_URL, or a payment whose settlement gets no answer stays unknown"
 	}
 	return &Settler{Settler: f, Terms: terms, Run: f.Run, Said: said}, nil
 }

@@ -43,11 +43,11 @@ type Recorded struct {
 	Decision string // allow, deny or needs_review of a new decision; empty for all other records
 }
 
-// Decide evaluates a purchase intent under the organization's active policy and records the signed
-// decision. If a request with the same idempotencyKey and content was answered before, it returns
-// that record, even if the policy has changed since. Refusals: idempotency_key_reused,
-// no_active_policy, those of assurance.Assertion.Compare, signing_unavailable,
-// temporarily_unavailable, and those of Permit.
+// Decide evaluates an intended purchase or tool call under the organization's active policy and
+// records the signed decision. If a request with the same idempotencyKey and content was answered
+// before, it returns that record, even if the policy has changed since. Refusals:
+// idempotency_key_reused, no_active_policy, those of assurance.Assertion.Compare,
+// signing_unavailable, temporarily_unavailable, and those of Permit.
 func (a *Decisions) Decide(ctx context.Context, p organizations.Principal, r assurance.DecisionRequest) (Recorded, error) {
 	p, err := a.Permit(ctx, p, organizations.RightDecide)
 	if err != nil {
@@ -353,8 +353,8 @@ func (c *ruleCache) of(active ActivePolicy) (assurance.StoredPolicy, error) {
 }
 
 // subjectName returns the name of the data key that encrypts the personal data of a subject: the
-// agent's, or the run's if only a purpose is given. It is empty if the subject has no personal
-// data.
+// agent's key or, if the subject has a purpose and no agent, the key of the run. It is empty if the
+// subject has no personal data.
 func subjectName(s assurance.Subject) string {
 	switch {
 	case s.AgentID != "":

@@ -33,7 +33,8 @@ type RefundOrder struct {
 
 // RequestRefund computes a paid answer again with the engine version that gave it. If the result
 // differs, or this program does not have that version, it requests a refund, once. Refusals:
-// not_found, payment_for_other_request, and payment_not_settled if nothing was charged.
+// not_found, payment_for_other_request, and payment_not_settled if the payment is open or was
+// refused.
 func (a *Store) RequestRefund(ctx context.Context, order RefundOrder) (Reproduction, error) {
 	return ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (Reproduction, error) {
 		s, err := a.ReadPayment(ctx, order.PaymentID)

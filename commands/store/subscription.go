@@ -102,8 +102,8 @@ func (a *Store) recordFacts(ctx context.Context, from ProviderEvent, facts ...pr
 }
 
 // organizationOfSubscriptions returns the id of the organization that a customer's Team and
-// Business subscriptions pay for. A customer has only one, so its id is computed from the
-// customer's, and a later subscription continues the same organization.
+// Business subscriptions pay for. A customer has only one such organization: its id is computed from
+// the customer's id, so a later subscription continues the same organization.
 func organizationOfSubscriptions(customerID string) string {
 	return "org_" + strings.TrimPrefix(customerID, "cus_")
 }

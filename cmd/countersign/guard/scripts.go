@@ -37,7 +37,7 @@ var gitHooks = map[string][]string{
 }
 
 // withFiles judges an action again with the contents of the files and Git hooks that it would run.
-// It returns the worst verdict, which is score if the files make none worse.
+// It returns the worst of these verdicts, or the earlier verdict, score, if none is worse.
 func (g Guard) withFiles(action actionrisk.Action, score actionrisk.ScoreOutput, trace actionrisk.Trace) (actionrisk.ScoreOutput, actionrisk.Trace) {
 	files := map[string]string{}
 	wanted := trace.Wanted

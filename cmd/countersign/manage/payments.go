@@ -43,8 +43,8 @@ func (c *paymentsListCmd) Run(ctx context.Context, o *screen.Output) error {
 	})
 }
 
-// writePayments prints a row for each payment that list returns. The read model has no payer and
-// no transaction, so they are read from each payment's stream.
+// writePayments prints a row for each payment that the function list returns. The read model has
+// no payer and no transaction, so they are read from each payment's stream.
 func writePayments(ctx context.Context, o *screen.Output, l *setting.Ledger, list func(*projections.Projections) ([]projections.Payment, error), heads []string, row func(projections.Payment) []string) error {
 	return node.WithReadModels(ctx, l, func(n *node.Node, p *projections.Projections) error {
 		found, err := list(p)

@@ -101,7 +101,7 @@ func TestDownloadFromABrowser(t *testing.T) {
 	if file.status != 200 || file.header.Get("Content-Type") != "application/zip" {
 		t.Errorf("%d %v", file.status, file.header)
 	}
-	ada.want(ada.form("/account/download", url.Values{"slug": {"policy-starter-pack"}}), 403, "no live entitlement")
+	ada.want(ada.form("/account/download", url.Values{"slug": {"policy-starter-pack"}}), 403, "no active entitlement")
 	s.browser(t).want(s.browser(t).form("/account/download", url.Values{"slug": {"verification-kit"}}), 401, "nothing recorded")
 }
 
@@ -151,7 +151,7 @@ func TestDownloadLinksExpireAndAreFew(t *testing.T) {
 			t.Fatalf("download %d: %d %s", i, got.status, got.body)
 		}
 	}
-	ada.want(ada.post("/api/entitlements/verification-kit/downloads", `{}`), 409, "every download of this purchase is used")
+	ada.want(ada.post("/api/entitlements/verification-kit/downloads", `{}`), 409, "this purchase has no downloads left")
 	// There is no link without a current entitlement, or for a product without a file.
 	ada.want(ada.post("/api/entitlements/policy-starter-pack/downloads", ``), 403, `"code":"none"`)
 	f.deliver(f.notice("charge.refunded", s.app.Clock(), fields{"id": "ch_1", "payment_intent": "pi_cs_test_1", "refunded": true, "amount_refunded": 100}))
@@ -222,7 +222,7 @@ func TestTheTwentiethDownloadIsTheLast(t *testing.T) {
 			t.Fatalf("download %d: %d %s", i, got.status, got.body)
 		}
 	}
-	s.browser(t).want(s.browser(t).get(kept), 409, "every download of this purchase is used")
+	s.browser(t).want(s.browser(t).get(kept), 409, "this purchase has no downloads left")
 }
 
 // TestDownloadSecretIsNowhere checks that the tables of events and of download links do not

@@ -275,7 +275,7 @@ func TestRepeatedPurchasePayment(t *testing.T) {
 		for range 20 {
 			s.fetch(s.fulfilled(with(email), "verification-kit"))
 		}
-		s.want(with(email), 409, "every download of this purchase is used")
+		s.want(with(email), 409, "this purchase has no downloads left")
 		s.fetch(first)
 		s.site.clock.Add(30 * day)
 		body := `{"claimSecret":"` + first.ClaimSecret + `"}`

@@ -26,7 +26,7 @@ func (b *browser) entitled(slug, state string) {
 		b.want(got, 200, `"status":"active"`)
 		return
 	}
-	if want := `{"code":"` + state + `","error":"no live entitlement"}`; got.status != 403 || api.Plain(got.body) != want {
+	if want := `{"code":"` + state + `","error":"no active entitlement"}`; got.status != 403 || api.Plain(got.body) != want {
 		b.t.Errorf("got %d %s, want 403 %s", got.status, got.body, want)
 	}
 }

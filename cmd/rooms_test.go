@@ -20,7 +20,7 @@ var orders = map[string]struct {
 }{
 	"ledger": {5, []string{
 		"ledger/internal/wait", "ledger/pace", "ledger/internal/pooler", "ledger/internal/preimage", "ledger/packing", "ledger/tree", "ledger/checkpoint", "ledger/seal", "ledger/events", "ledger/stored",
-		"ledger/internal/sealing", "ledger/internal/kept", "ledger", // event, append, read, feed, partition, keyring
+		"ledger/internal/sealing", "ledger/internal/kept", "ledger", // package ledger: events, appends, reads, feeds, partitions and the keyring
 		"ledger/vault", "ledger/keeper", "ledger/archive", "ledger/audit",
 		"ledger/bundle", "ledger/forms", "ledger/views", "ledger/backup", "ledger/localpg", "ledger/ledgertest", "ledger/internal/fixture",
 	}},

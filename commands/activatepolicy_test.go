@@ -30,8 +30,8 @@ func draft(t *testing.T, a *commands.App, p organizations.Principal, text string
 	return d
 }
 
-// The author of a draft cannot activate it, unless the author is the only admin of a team. Then
-// the event records the exception.
+// The author of a draft cannot activate it, unless the author is the only admin of an organization
+// on the plan team. The event then records the exception.
 func TestSeparationOfDuties(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
@@ -72,7 +72,8 @@ func TestSeparationOfDuties(t *testing.T) {
 		t.Errorf("%+v, %v", v, err)
 	}
 
-	// On the plan business, the only admin cannot activate an own draft: it needs a second admin.
+	// On the plan business, the only admin cannot activate an own draft: a second admin must do
+	// it.
 	lonely, _ := newOrganization(t, a, "business")
 	owner := memberOf(t, a, lonely, "ada@example.com", "owner")
 	_, err = a.ActivatePolicy(ctx, owner, draft(t, a, owner, loose).DraftID, "alone")

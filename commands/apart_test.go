@@ -55,8 +55,8 @@ func addressAt(t *testing.T, a *commands.App, name string, together bool) string
 	return ""
 }
 
-// streamsOf counts events by noun of their stream and type, for example "agent agent.claimed". It
-// leaves out the events that create customers and agents.
+// streamsOf counts events by the first part of their stream's name and by their type, for example
+// "agent agent.claimed". It leaves out the events that create customers and agents.
 func streamsOf(t *testing.T, a *commands.App, nouns ...string) map[string]int {
 	t.Helper()
 	count := map[string]int{}

@@ -19,8 +19,8 @@ import (
 	"github.com/countersign/countersign/commands/webhooks"
 )
 
-// New joins the commands on one ground. The caller sets the fields that only one package needs
-// afterwards.
+// New creates the commands of all subjects, which share g. Afterwards the caller sets the fields
+// that only one package needs.
 func New(g *ground.Ground) *App {
 	accounts := &accounts.Accounts{Ground: g}
 	organizations := &organizations.Organizations{Ground: g, Accounts: accounts}
@@ -36,7 +36,7 @@ func New(g *ground.Ground) *App {
 	}
 }
 
-// App has the commands of all subjects. They share one ground.
+// App has the commands of all subjects. They share one Ground.
 type App struct {
 	*ground.Ground
 	*accounts.Accounts

@@ -159,8 +159,8 @@ func creditOf(t testing.TB, a *commands.App, clientID string) (cents int, verifi
 	return cents, verified
 }
 
-// The first 100 verified agents get one dollar of credit. 130 customers verify one agent each, at
-// the same time on two nodes.
+// If 130 customers verify one agent each, at the same time on two nodes, exactly 100 agents get
+// one dollar of credit.
 func TestFirstHundredVerifiedAgentsHaveCredit(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -200,8 +200,7 @@ func TestFirstHundredVerifiedAgentsHaveCredit(t *testing.T) {
 	}
 }
 
-// The second agent of a customer is verified but gets no credit, even if both agents are claimed
-// at the same time.
+// If one customer claims six agents at the same time, all are verified, and only one gets credit.
 func TestCreditIsOnePerCustomer(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -266,7 +265,7 @@ func TestMailedLinkVerifiesTheAgentOnce(t *testing.T) {
 	}
 	_, err = a.ConfirmAgent(t.Context(), link)
 	wantRefusal(t, err, "gone", "the link was used or has expired; request a new one")
-	// The address is a customer now, so its next agent gets no credit.
+	// The address has a customer now, so its next agent gets no credit.
 	second, link := agentWithEmail(t, a, "ada@example.com")
 	if _, err := a.ConfirmAgent(t.Context(), link); err != nil {
 		t.Fatal(err)
@@ -302,8 +301,8 @@ func TestAgentLinkSignsNobodyIn(t *testing.T) {
 	}
 }
 
-// If one customer confirms the link for an agent and another claims the agent, it is verified
-// once.
+// If one customer confirms the link for an agent and another claims the agent, the agent is
+// verified only once.
 func TestAgentIsVerifiedOnce(t *testing.T) {
 	t.Parallel()
 	a := openTokens(t, ledgertest.New(t), newClock())

@@ -86,7 +86,7 @@ func TestARefusedComputationChargesNothing(t *testing.T) {
 	}
 }
 
-// A thousand spellings of one mailbox count as one mailbox.
+// Different spellings of one mailbox count as one mailbox.
 func TestFreeKeysAreCountedByMailbox(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())

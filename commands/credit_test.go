@@ -74,8 +74,8 @@ func TestCreditPaysUntilItIsUsedUp(t *testing.T) {
 	if err != nil || !again.Replayed || string(again.Body) != string(first.Body) {
 		t.Errorf("%+v, %v", again, err)
 	}
-	// A call is not paid in part: the rest pays three calls of 25 cents, and the fourth is
-	// refused.
+	// 99 cents are left. They pay for three calls of 25 cents. The fourth is refused, because a
+	// call is never paid in part.
 	for i := range 4 {
 		call := agentCall(t, agent, "", "ls")
 		call.Service = runCall(t, accounts.Caller{}, "", "ls").Service
@@ -171,7 +171,8 @@ func again(do func() error) (err error) {
 	}
 }
 
-// Of eight equal calls at the same time, the last cent pays one, and all get its answer.
+// If eight equal calls are sent at the same time, the last cent pays for one of them, and none is
+// refused.
 func TestEqualCallsForTheLastCent(t *testing.T) {
 	t.Parallel()
 	a := openTokens(t, ledgertest.New(t), newClock())
@@ -197,7 +198,7 @@ func TestEqualCallsForTheLastCent(t *testing.T) {
 	}
 }
 
-// A call is not paid if its token is revoked between authentication and append.
+// A call is not paid if its agent is revoked between authentication and append.
 func TestRevokedAgentSpendsNothing(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()

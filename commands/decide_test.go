@@ -142,7 +142,7 @@ func TestApprovalResolvesOneDecision(t *testing.T) {
 		t.Errorf("%+v", receipt)
 	}
 
-	// Decisions that cannot be resolved, and members who may not resolve them.
+	// Check which decisions cannot be resolved, and which members may not resolve a decision.
 	admin = session(t, a, orgID, admin.Member)
 	token := newToken(t, a, admin)
 	asToken, err := a.AuthenticateOrganization(ctx, token.Token)
@@ -287,8 +287,9 @@ func TestADecisionIsEvaluatedAgainToTheSameBytes(t *testing.T) {
 	clean(t, a)
 }
 
-// Members with personal data are never stored unencrypted. After their key is destroyed, the chain
-// still verifies, the receipt can be bound, and the agent can request new decisions.
+// Personal data in a decision is never stored unencrypted. After its data key is destroyed, the
+// chain still verifies, a receipt for the decision is accepted, and the agent can request new
+// decisions.
 func TestDecisionOfAnErasedAgent(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -392,8 +393,8 @@ func TestARetiredKeySignsNothing(t *testing.T) {
 	clean(t, a)
 }
 
-// Rights and plan are checked at the position of the append. Nothing is decided with a revoked
-// token, a lapsed plan or a suspended organization, even on a node that has not seen the change.
+// The token is checked again at the append: a node that has a revoked token in its cache refuses a
+// new request and a repeated one.
 func TestWhatIsRevokedElsewhereDecidesNothing(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -458,8 +459,9 @@ func TestWhatIsRestoredElsewhereIsNotRefused(t *testing.T) {
 		}
 	}
 
-	// Another node changes the roles of members and adds a member. This node caches members, but
-	// refuses an auditor, and permits the same member as an owner.
+	// Node one changes the roles of members and adds a member, while node two has members in its
+	// cache. Node two refuses an auditor an approval, and permits it to the same member as an
+	// owner.
 	session := func() (organizations.Principal, error) {
 		return two.SessionPrincipal(ctx, orgID, admin.MemberID, c.Now())
 	}

@@ -117,8 +117,8 @@ func TestAKeyThatIsPutBackOpensNothing(t *testing.T) {
 	}
 }
 
-// An export of one agent contains its decisions for every character in the agent's id, even if
-// personal data are left out. The export reports the number of decisions.
+// An export of one agent contains the agent's decision even if the agent's id has quotes or
+// backslashes, and even if personal data are left out. The export reports the number of decisions.
 func TestAnExportOfOneAgentShowsItsDecisions(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
@@ -266,8 +266,9 @@ func TestNothingOfAnErasedSubjectIsLeft(t *testing.T) {
 	})
 }
 
-// The id of a destroyed data key is also kept outside the database. If the database is restored
-// from before the erasure, it does not decrypt with that key, and reports the erasure to repeat.
+// The id of a destroyed data key is also stored outside the database. A database that is restored
+// from a backup before the erasure does not decrypt with that key, and reports that the erasure
+// must be repeated.
 func TestARestoredLedgerDoesNotOpenErasedKeys(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -283,7 +284,7 @@ func TestARestoredLedgerDoesNotOpenErasedKeys(t *testing.T) {
 	}
 	held := vault.DataKey(history.Events[0])
 	folder := checkpoint.Folder{Path: t.TempDir()}
-	if err := folder.KeepErased(a.Ledger.Base(), checkpoint.Erased{Tenant: orgID, KeyID: held}); err != nil { // as an erasure did that this database has lost
+	if err := folder.KeepErased(a.Ledger.Base(), checkpoint.Erased{Tenant: orgID, KeyID: held}); err != nil { // an erasure stores the id here; the restored database does not have the erasure
 		t.Fatal(err)
 	}
 	kept, err := folder.Erased(a.Ledger.Base())

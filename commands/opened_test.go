@@ -8,8 +8,8 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// A member who is shown the addresses of others is in the access history, once a day. A ledger that
-// takes no appends stays readable.
+// If a member is shown the addresses of others, the access history has an entry for it, one a day.
+// If the ledger takes no appends, the addresses are still shown, without an entry.
 func TestOpeningsAreNotedOnceADay(t *testing.T) {
 	t.Parallel()
 	c := newClock()

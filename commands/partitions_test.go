@@ -139,7 +139,8 @@ func (w *world) say(answer any, err error) {
 }
 
 // chain returns a tenant's events as they would be in partition 0. It replaces what depends on the
-// partition: the number and position of events, and all hashes, which begin with the origin.
+// partition: the partition's number, the events' positions, and all hashes, which begin with the
+// origin.
 func (w *world) chain(tenant string) []ledger.Event {
 	list, err := w.app.Ledger.Tenant(context.WithoutCancel(w.t.Context()), tenant, 1, 10_000)
 	if err != nil {
@@ -267,8 +268,8 @@ func TestHistoriesAreTheSameInAnyNumberOfPartitions(t *testing.T) {
 	}
 }
 
-// The streams of a key and the count of its calls are in the key's partition, so the counted calls
-// of many keys are spread over all partitions.
+// In a ledger with 1, 3 or 16 partitions, a key is found by its id, the keys of an address are
+// counted, and the keys are stored in several partitions.
 func TestKeysAreFoundByTheirIDInAnyNumberOfPartitions(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 3, 16} {
@@ -363,8 +364,8 @@ func TestErasureReachesEveryPartition(t *testing.T) {
 	clean(t, a)
 }
 
-// A key rotation retires the old key in all partitions. If it is interrupted after some of the
-// partitions, repeating it completes the rotation.
+// A key rotation activates the new key and retires the old key in all partitions. A second
+// rotation to the same key is refused.
 func TestARotationReachesEveryPartition(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.NewPartitioned(t, 3), newClock())

@@ -45,8 +45,8 @@ type bank struct {
 	during  func() // called once, during the next attempt
 }
 
-// answered is the result of an attempt: whether the money moves, and what the settler answers. If
-// says has no state, the settler answers that the payment is settled.
+// answered is the result of an attempt: whether the money moves, and the settler's answer in the
+// field says. If that answer has no State, it reports the payment as settled.
 type answered struct {
 	moves bool
 	says  payments.Settlement
@@ -126,7 +126,7 @@ func paidApp(t *testing.T, b *bank) *commands.App {
 	return a
 }
 
-// clean2 does what clean does, in a cleanup, when the test's context has ended.
+// clean2 is clean for a function that t.Cleanup calls, when the test's context has ended.
 func clean2(t *testing.T, a *commands.App) {
 	t.Helper()
 	report, err := audit.Ledger(context.Background(), a.Ledger, nil)
@@ -318,8 +318,9 @@ func TestNobodyPaysForWhatCannotBeKept(t *testing.T) {
 	}
 }
 
-// A refusal is final only if it is the result of the first attempt. As long as the result of a
-// payment is unknown, the answer is "unknown" and never asks for another payment.
+// A refusal is final only if it is the result of the first attempt, or if the blockchain proves
+// it. As long as the result of a payment is unknown, the answer is "unknown" and never asks for
+// another payment.
 func TestThreeOutcomesOfSettling(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -405,8 +406,8 @@ func TestAClaimHealsWithoutItsNode(t *testing.T) {
 	}
 }
 
-// During the first attempt of one node, another node attempts the settlement, and the transfer is
-// made. So a refusal of the first attempt is not final.
+// During the first attempt of one node, another node also attempts the settlement, and the money
+// is transferred. So a refusal of the first attempt is not final.
 func TestARefusalBesideAnotherAttemptIsNotDefinite(t *testing.T) {
 	t.Parallel()
 	db, c, b := ledgertest.New(t), newClock(), newBank("facilitator")
@@ -543,8 +544,8 @@ func TestResolvePayment(t *testing.T) {
 	wantRefusal(t, err, ground.CodeNotFound, "payment not found")
 }
 
-// For random results of attempts and random callers: there is at most one transfer, the answer is
-// given only after the transfer, and a final state never changes.
+// For random results of attempts and repeated requests, an answer is given only if the money has
+// moved, a refusal only if it has not, and a final result never changes.
 func TestPaymentsUnderAnyFaults(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -585,7 +586,7 @@ func TestPaymentsUnderAnyFaults(t *testing.T) {
 	})
 }
 
-// SettledModes counts settled payments in the ledger, without claims, refusals or read models.
+// SettledModes finds the modes of settled payments in the ledger. Read models are not needed.
 func TestSettledModesOfTheLedger(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())

@@ -47,7 +47,8 @@ func notReproduced(paymentID string) store.RefundOrder {
 }
 
 // All data that identify a payer are encrypted with the payer's data key; none is stored
-// unencrypted. After an erasure no node can read them any more, and all commands still work.
+// unencrypted. After an erasure no node can read them any more: payments are shown without them,
+// and a repeated call is refused.
 func TestAPayerIsErased(t *testing.T) {
 	t.Parallel()
 	db, c, b := ledgertest.New(t), newClock(), newBank("facilitator")
@@ -138,7 +139,8 @@ func TestAPayerIsErased(t *testing.T) {
 	})
 	t.Run("an operator resolves a payment of an erased payer", func(t *testing.T) {
 		// An operator can record the result of an open payment of an erased payer. The result is
-		// encrypted with a key for this payment alone, so it does not link the payer's next payment.
+		// encrypted with a key for this payment alone, so it cannot be linked to the payer's next
+		// payment.
 		if info, err := other.ResolvePayment(t.Context(), open.ID, transaction); err != nil || info.State != "settled" || info.Payer != "" || info.Transaction != transaction {
 			t.Errorf("%+v, %v", info, err)
 		}

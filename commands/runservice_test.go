@@ -29,8 +29,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// A call of a service appends one event, and so does a run of the workflow. The event contains the
-// signed receipt, and the receipt contains the workflow.
+// A call of a service appends one event, and so does a run of the workflow. The event of a run
+// contains the signed receipt, and the receipt contains the workflow.
 func TestEventsOfACall(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
@@ -89,7 +89,7 @@ func workflowOf(t *testing.T, call events.CallCompleted) events.Workflow {
 	return record.Workflow
 }
 
-// A receipt is stored once and unencrypted, and each answer contains it.
+// A receipt is stored in one place only, and each answer contains it.
 func TestAReceiptIsStoredOnce(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
@@ -152,7 +152,7 @@ func TestARefusedCallLeavesNoTrace(t *testing.T) {
 	}
 }
 
-// A repeated call gets the stored answer, even if clock, month, quota, signer or node have changed
+// A repeated call gets the stored answer, even if the month, the signer or the node has changed
 // since.
 func TestReplayIsTheStoredAnswer(t *testing.T) {
 	t.Parallel()
@@ -334,8 +334,8 @@ func TestFaultCallsWhileBackendsAreKilled(t *testing.T) {
 	}
 }
 
-// After the owner of a key is erased, the key stays valid. Its next calls are encrypted with a
-// data key of their own, on a node that has the key in its cache and on a new node.
+// After the owner of a key is erased, the key stays valid, on a node that has it in its cache and
+// on a new node. Its new calls can be repeated; its earlier answers are refused as erased.
 func TestCallsOfAnErasedPersonsKey(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -388,8 +388,8 @@ func (s said) Statement(id, issuedAt string) any {
 	return map[string]string{"id": id, "issuedAt": issuedAt, "word": s.Word}
 }
 
-// The declaration of a service states whether and how its answers are signed. A service outside
-// the catalogue is signed and stored like the others, and computed once for each call.
+// The declaration of a service states whether and how its answers are signed. The answer of a
+// service outside the catalogue is signed as declared, and it is computed only once for a call.
 func TestADeclarationSaysWhatIsSigned(t *testing.T) {
 	t.Parallel()
 	type input struct {

@@ -193,7 +193,8 @@ func TestRevokedTokenEndsOnEveryNode(t *testing.T) {
 	}
 }
 
-// A right is checked again at the append if the streams that it depends on have moved.
+// A right is checked again at the append: a member who was removed and a token that was revoked,
+// on another node, are refused.
 func TestStalePrincipalCannotAppend(t *testing.T) {
 	t.Parallel()
 	db, c := ledgertest.New(t), newClock()
@@ -235,7 +236,7 @@ func TestTokenOrderIsChecked(t *testing.T) {
 		order         organizations.TokenOrder
 		code, message string
 	}{
-		{organizations.TokenOrder{Scopes: []string{"assurance:everything"}}, "invalid_enum", "scopes must contain only existing scopes"},
+		{organizations.TokenOrder{Scopes: []string{"assurance:everything"}}, "invalid_enum", "scopes must contain only assurance:decide, assurance:receipt, assurance:read, export:read and policy:draft"},
 		{organizations.TokenOrder{Days: -1}, "out_of_range", "expiresInDays must be 1 to 365"},
 		{organizations.TokenOrder{Addresses: []string{"example.com"}}, "out_of_range", "addresses must contain networks such as 192.0.2.0/24"},
 		{organizations.TokenOrder{Addresses: make([]string, 101)}, "too_many_items", "addresses must have at most 100 items"},
@@ -264,7 +265,7 @@ func TestTokenOrderIsChecked(t *testing.T) {
 	}
 }
 
-// A developer sees the own records: those of the member and of the tokens issued to the member.
+// A developer sees only own records: those of the member and of the tokens issued to the member.
 func TestOwnActors(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())

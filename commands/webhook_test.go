@@ -145,7 +145,7 @@ func TestWebhookAddressesAreOfThePublicInternet(t *testing.T) {
 	_, err := a.CreateWebhook(t.Context(), p, webhooks.WebhookOrder{URL: "https://192.168.0.1/"})
 	wantRefusal(t, err, "out_of_range", private)
 	_, err = a.CreateWebhook(t.Context(), p, webhooks.WebhookOrder{URL: hookURL, Topics: []string{"everything"}})
-	wantRefusal(t, err, "invalid_enum", "topics must contain only existing topics")
+	wantRefusal(t, err, "invalid_enum", "topics must contain only checkpoints, decisions, reviews and violations")
 }
 
 // An organization has at most twenty webhooks, even if more are created at the same time.

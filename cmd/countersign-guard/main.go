@@ -34,7 +34,7 @@ type cli struct {
 	Color   string           `help:"When to colour the output: auto (on a terminal, unless NO_COLOR is set), always or never." enum:"auto,always,never" default:"auto"`
 	Version kong.VersionFlag `help:"Print the version."`
 
-	Gate   gateCmd     `cmd:"" help:"Print the verdict on a command, offline. Or, as the hook of a coding agent, check each of its commands."`
+	Gate   gateCmd     `cmd:"" help:"Print the verdict on a command, offline; or, as the hook of a coding agent, check each command of the agent."`
 	Rules  gate.Rules  `cmd:"" help:"List or show the rules of the gate."`
 	Doctor gate.Doctor `cmd:"" help:"Check that the installed hooks block a dangerous command."`
 }

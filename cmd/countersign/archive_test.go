@@ -18,8 +18,8 @@ import (
 	"github.com/countersign/countersign/ledger/seal"
 )
 
-// Commands move old payloads to an archive folder and back. Verify, doctor, backup and restore
-// read the database together with the archive.
+// Commands move old payloads to an archive folder and back. Verify and restore read the archived
+// events, too. A backup does not contain them, and its output says so.
 func TestArchiveByCommand(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.NewPartitioned(t, 1)

@@ -126,8 +126,8 @@ func TestBackupRefusesWhatWouldBeNone(t *testing.T) {
 }
 
 // While a backup is written, a second one to the same folder is refused and changes nothing. The
-// next run replaces the unfinished files of a killed backup. Files that are not of a backup stay,
-// and the error names them.
+// next run replaces the unfinished files of a killed backup. If the folder has other files, the
+// next run is refused and names the folder.
 func TestABackupThatWasKilledIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)
@@ -203,8 +203,8 @@ func gzipped(t *testing.T, text []byte) []byte {
 	return out.Bytes()
 }
 
-// Each table is in the backup or in a list of tables that are rebuilt, so that no table of a later
-// migration is forgotten.
+// Each table is in the backup or in the list of tables that are left out, so that no table of a
+// later migration is forgotten.
 func TestBackupHoldsEveryTableThatIsNotMadeAgain(t *testing.T) {
 	t.Parallel()
 	db := ledgertest.New(t)
@@ -235,8 +235,8 @@ func TestBackupHoldsEveryTableThatIsNotMadeAgain(t *testing.T) {
 	}
 }
 
-// After the loss of a disk between two backups, a base backup and the write-ahead log restore the
-// ledger to the end of the log, to a time, or to a position.
+// After the loss of a disk, a base copy and the write-ahead log restore the ledger to the end of
+// the log, to a time, or to a position.
 func TestLoseADiskAndGetAMomentBack(t *testing.T) {
 	t.Parallel()
 	recipient, file := identity(t)
@@ -253,12 +253,12 @@ func TestLoseADiskAndGetAMomentBack(t *testing.T) {
 		lost.run(0, "org", "create", "--name", name, "--plan", "team", "--owner", "ada@example.com")
 	}
 	create("Before")
-	lost.run(2, "backup", folder, "--base", "--recipient", recipient) // refused: the log is not archived
+	lost.run(2, "backup", folder, "--base", "--recipient", recipient) // refused: the write-ahead log is not archived
 	lost.base = append(lost.base, "--wal-dir", log)
 	began := time.Now()
 	lost.run(0, "backup", folder, "--base", "--recipient", recipient)
 	t.Logf("base copy in %v", time.Since(began))
-	lost.base = lost.base[:2] // the setting is stored in the data folder
+	lost.base = lost.base[:2] // --wal-dir is not needed again: the data folder stores it
 	create("Within")
 	var middle struct{ Partition, Position int64 }
 	events := strings.Split(strings.TrimSpace(lost.run(0, "--json", "tail", "--once")), "\n")

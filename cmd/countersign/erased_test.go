@@ -43,7 +43,7 @@ type search struct {
 	places  int
 }
 
-// in searches a text. It also searches what the text has in compressed form.
+// in looks for the secrets in a text, and in its compressed parts.
 func (s *search) in(place string, text []byte) {
 	s.places++
 	for what, secret := range s.secrets {
@@ -126,9 +126,9 @@ func (s *search) tables(t *testing.T, url string) {
 	}
 }
 
-// After an erasure and a vacuum, a search of tables, files of the database, write-ahead log, data
-// folder, logs, exports, webhook messages, archive and read models finds what the documentation
-// names, and nothing else.
+// After an erasure and a vacuum, the test searches tables, files of the database, write-ahead log,
+// data folder, logs, exports, webhook messages, archive and read models. It finds only those data
+// of the erased person that the documentation names.
 func TestWhatIsLeftOfAnErasedPerson(t *testing.T) {
 	t.Parallel()
 	dir, files, store := dataDir(t), t.TempDir(), filepath.Join(reachable(t), "archive")
@@ -186,7 +186,7 @@ func TestWhatIsLeftOfAnErasedPerson(t *testing.T) {
 	backup := filepath.Join(t.TempDir(), "backup")
 	o.run(0, "backup", backup, "--recipient", recipient)
 
-	server, err := localpg.Start(t.Context(), localpg.Options{DataDir: dir}) // joins the one of serve
+	server, err := localpg.Start(t.Context(), localpg.Options{DataDir: dir}) // uses the server that serve has started
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +238,7 @@ func TestWhatIsLeftOfAnErasedPerson(t *testing.T) {
 		return
 	}
 
-	// What a caller can still get.
+	// Search what a caller can still get.
 	if !t.Run("what a caller can get is searched", func(t *testing.T) {
 		o := o.in(t)
 		for _, tenant := range []string{org, "service"} {
@@ -256,8 +256,8 @@ func TestWhatIsLeftOfAnErasedPerson(t *testing.T) {
 		return
 	}
 
-	// What is on disks after everything has stopped. Without a mail server, the service also prints
-	// e-mail to its log.
+	// Search the disks after everything has stopped. Without a mail server, the service also
+	// prints e-mail to its log.
 	if !t.Run("the disks are searched", func(t *testing.T) {
 		owner.Close(t.Context())
 		if err := errors.Join(server.Stop(), cmd.Process.Signal(syscall.SIGTERM), cmd.Wait()); err != nil {
@@ -281,7 +281,7 @@ func TestWhatIsLeftOfAnErasedPerson(t *testing.T) {
 		want := map[string][]string{"letters.txt": {"agent", "e-mail", "purpose"}, "log": {"agent", "e-mail", "purpose"}}
 		found := map[string][]string{}
 		for place, what := range s.found {
-			if strings.HasPrefix(place, "pg/pg_wal/") { // until the segment is recycled
+			if strings.HasPrefix(place, "pg/pg_wal/") { // a segment of the write-ahead log may contain wrapped keys until it is recycled
 				maps.DeleteFunc(what, func(what string, _ bool) bool { return strings.HasPrefix(what, "wrapped key ") })
 			}
 			if len(what) > 0 {
@@ -301,7 +301,7 @@ func TestWhatIsLeftOfAnErasedPerson(t *testing.T) {
 	delete(s.found, "export before the erasure")
 
 	// The disk is lost, and a backup from before the erasures is restored. The folder of the
-	// checkpoints, which is on another disk, knows the erased keys.
+	// checkpoints, which is on another disk, lists the erased keys.
 	again := &operator{t, []string{"--data", filepath.Join(reachable(t), "data"), "--checkpoint-dir", filepath.Join(dir, "checkpoints"), "--archive-store", store}}
 	again.run(0, "restore", backup, "--identity", identityFile)
 	restored, err := os.Create(filepath.Join(files, "restored.log"))

@@ -75,7 +75,8 @@ func TestAStartThatFailsHasActivatedNothing(t *testing.T) {
 	}
 }
 
-// Each configuration file in the repository sets all four keys.
+// Each example configuration in the repository, and the page about self-hosting, names all four
+// keys.
 func TestEveryShippedFileNamesFourKeys(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{".deploy/README.md", ".deploy/countersign.env.example", ".deploy/kubernetes/countersign.yaml",

@@ -23,7 +23,8 @@ func answering(t *testing.T, answer string) *string {
 	return &asked
 }
 
-// runGate runs a gate command and returns exit code and output. Its terminal is that of answering.
+// runGate runs a gate command and returns exit code and output. If the command asks the user, the
+// function answering has set the answer.
 func runGate(t *testing.T, args ...string) (int, string) {
 	t.Helper()
 	var out bytes.Buffer
@@ -31,7 +32,8 @@ func runGate(t *testing.T, args ...string) (int, string) {
 	return code, out.String()
 }
 
-// TestGateAllowWritesWhatTheGuardReads also checks that the rest of the settings file is kept.
+// TestGateAllowWritesWhatTheGuardReads checks that "gate allow" stores an exception that then
+// applies, and keeps the rest of the settings file.
 func TestGateAllowWritesWhatTheGuardReads(t *testing.T) {
 	folder := t.TempDir()
 	t.Setenv("HOME", folder)

@@ -170,7 +170,8 @@ func TestDoctorHook(t *testing.T) {
 	}
 }
 
-// TestDoctorHookSettings checks settings files with an entry that does not guard.
+// TestDoctorHookSettings checks what doctor reports about settings files whose entry guards,
+// guards only in part, or does not guard.
 func TestDoctorHookSettings(t *testing.T) {
 	command := `"` + os.Args[0] + ` gate hook"`
 	for name, c := range map[string]struct {

@@ -199,7 +199,7 @@ func (a *audited) fulfil(token string, d signed, settlement string) {
 		settlement, time.Now().UTC().Format(time.RFC3339), strings.Repeat("ab", 32)))
 }
 
-// export runs the export command of REQUESTS 2 and unpacks the bundle.
+// export runs the export command of the kit's section REQUESTS 2 and unpacks the bundle.
 func (a *audited) export(name, org string) {
 	a.Helper()
 	from, to := time.Now().UTC().Add(-time.Hour).Format(time.RFC3339), time.Now().UTC().Add(time.Hour).Format(time.RFC3339)

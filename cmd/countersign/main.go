@@ -2,10 +2,10 @@
 // developers.
 //
 //	countersign serve                start the service (and its own PostgreSQL)
-//	countersign demo                 run the main job from end to end, explained
+//	countersign demo                 show the main functions, step by step
 //	countersign gate COMMAND         print the verdict on a command, offline
 //	countersign gate hook            guard a coding agent, offline
-//	countersign rules show|list      show the rules behind the verdicts
+//	countersign rules show|list      show or list the rules of the gate
 //	countersign verify [FILE...]     check a signed record, one or two exports, or the ledger
 //	countersign key issue|revoke     manage API keys
 //	countersign org create|…         manage organizations, members and tokens
@@ -67,7 +67,7 @@ type cli struct {
 
 	Serve        serve.Command       `cmd:"" help:"Start the service and, without DATABASE_URL, a private PostgreSQL."`
 	Demo         serve.Demo          `cmd:"" help:"Demonstrate the main functions in a temporary folder, and explain each step."`
-	Gate         gateCmd             `cmd:"" help:"Print the verdict on a command, offline. Or, as the hook of a coding agent, check each of its commands."`
+	Gate         gateCmd             `cmd:"" help:"Print the verdict on a command, offline; or, as the hook of a coding agent, check each command of the agent."`
 	Rules        gate.Rules          `cmd:"" help:"List or show the rules of the gate."`
 	Verify       proof.Verify        `cmd:"" help:"Verify a signed record, one or two exports, or, without a file, the ledger. Exit code 1: something does not verify."`
 	Key          manage.Key          `cmd:"" help:"Issue and revoke API keys."`
@@ -95,7 +95,7 @@ type cli struct {
 	Doctor       operate.Doctor      `cmd:"" help:"Check this installation and report what does not work."`
 	Config       operate.Config      `cmd:"" help:"Print every setting, its value (secrets masked) and the source of the value."`
 	Tail         operate.Tail        `cmd:"" help:"Print the newest events, and new events as they are appended."`
-	Top          operate.Top         `cmd:"" help:"Show the activity of the ledger: calls, verdicts, lag, head."`
+	Top          operate.Top         `cmd:"" help:"Show the activity of the ledger: calls, verdicts, and how far read models and signed checkpoints are behind."`
 	Completion   completionCmd       `cmd:"" help:"Print a script that completes commands and flags in a shell."`
 	VersionCmd   operate.Version     `cmd:"" name:"version" help:"Print the version and the revision."`
 }
@@ -196,8 +196,8 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 	return 0
 }
 
-// misread adds to a parser's error which command's help to read. It replaces two messages that use
-// internal terms of the parser.
+// misread adds to a parser's error the --help command that explains the usage. It replaces two
+// messages that use internal terms of the parser.
 func misread(err error) error {
 	text, help := err.Error(), "countersign --help lists the commands"
 	text = valueMissing.ReplaceAllString(text, "a value is missing")

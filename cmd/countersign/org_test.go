@@ -101,8 +101,8 @@ func TestOrganizationOnTheCommandLine(t *testing.T) {
 	}
 }
 
-// If the file of an export cannot be written, the command prints the reason, and the ledger
-// records no export. If it is a device or a pipe, it is written to and not replaced.
+// If an export cannot be made or its file cannot be written, the command prints the reason, and
+// the ledger records no export. If the file is a symbolic link, its target is written.
 func TestAnExportThatCannotBeIsNotRecorded(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)
@@ -216,7 +216,7 @@ func TestAScriptTakesWhatACommandMakes(t *testing.T) {
 	if code := run(append([]string{"--quiet", "org", "token", "issue", "--org", org}, o.base...), &stdout, &stderr); code != 0 || stderr.Len() > 0 {
 		t.Errorf("exit %d, %q on standard error", code, stderr.String())
 	}
-	if code := run(append([]string{"org", "token", "issue", "--org", org}, o.base...), &stdout, &stderr); code != 0 || !strings.Contains(stderr.String(), "shown this once") {
+	if code := run(append([]string{"org", "token", "issue", "--org", org}, o.base...), &stdout, &stderr); code != 0 || !strings.Contains(stderr.String(), "shown only now") {
 		t.Errorf("exit %d, %q on standard error", code, stderr.String())
 	}
 }

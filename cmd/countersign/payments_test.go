@@ -146,7 +146,7 @@ func TestResolveOnTheCommandLine(t *testing.T) {
 	settings := []string{"X402_MODE=facilitator", "X402_FACILITATOR_URL=" + facilitator.URL, "X402_NETWORK=" + x402.DevNetwork, "X402_PAY_TO=" + x402.DevPayTo}
 	served := serveIn(t, dir, settings...)
 	payment := callUnpaid(t, served.base, t.Name())
-	facilitator.Always("settle", x402test.Fault{Kind: x402test.SettleThenDrop}) // and no blockchain can be asked
+	facilitator.Always("settle", x402test.Fault{Kind: x402test.SettleThenDrop}) // the facilitator settles and loses its answer, and no blockchain node is set that could be asked
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		facilitator.Await("settle", 2)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// "policy lint" reports an unknown member with the same text as HTTP and MCP, and accepts a policy
-// with the version that its activation would give.
+// "policy lint" reports an unknown member, and suggests a similar name if there is one. It accepts
+// a policy with a version.
 func TestPolicyLint(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

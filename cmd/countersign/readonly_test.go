@@ -12,9 +12,9 @@ import (
 	"github.com/countersign/countersign/ledger/localpg"
 )
 
-// If a ledger was rolled back or rewritten, and its checkpoints are lost, all commands report that
-// it is read-only. They compare it with the signed note in the checkpoint folder, whatever other
-// stores are set.
+// If a ledger was rolled back or rewritten, and the database has no checkpoints any more, all
+// commands report that it is read-only. They compare it with the signed note in the checkpoint
+// folder.
 func TestALedgerThatWasPutBackIsReadOnlyForEveryCommand(t *testing.T) {
 	t.Parallel()
 	for name, tamper := range map[string]string{

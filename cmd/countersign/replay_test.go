@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// "replay rebuild" rebuilds a read model by name. For an unknown name it lists the names.
+// "replay rebuild" rebuilds a read model by name. An unknown name is an error.
 func TestReplayRebuild(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)

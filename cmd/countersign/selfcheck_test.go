@@ -8,8 +8,8 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// After a node has found a fault, commands that append are refused on each copy of the ledger,
-// until verify finds no fault.
+// After a node has stored a fault in the checkpoint folder, commands that append are refused until
+// verify finds no fault.
 func TestWhatWasFoundFalseIsRefusedUntilItVerifies(t *testing.T) {
 	t.Parallel()
 	db, folder := ledgertest.New(t), checkpoint.Folder{Path: t.TempDir()}

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
-// An operator can print any event by its position, in the same form as the fan-out publishes it.
-// This includes events without an organization, and events that are too large for a broker.
+// An operator can print any event by its position, in the same form as the program fanout
+// publishes it. In a ledger with several partitions, the position needs the partition.
 func TestEventsByTheirPositions(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 3} {

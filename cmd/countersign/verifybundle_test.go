@@ -106,7 +106,7 @@ func TestAnExportIsVerifiedOrRefusedInWords(t *testing.T) {
 }
 
 // Verify joins two exports of one organization by their numbers, or reports a contradiction. It
-// checks that the exports contain the answers that a caller has kept, as far as they cover them.
+// reports an answer that a caller has kept and that the exports should contain, but do not.
 func TestExportsAreJoinedAndHeldAgainstKeptAnswers(t *testing.T) {
 	t.Parallel()
 	dir, files := dataDir(t), t.TempDir()
@@ -188,7 +188,7 @@ func TestExportsAreJoinedAndHeldAgainstKeptAnswers(t *testing.T) {
 		verify(t, 2, "--sample needs an export: a record alone", in("kept/k1.json"), "--nonce", "6152", "--sample", "1")
 	})
 
-	// Two records: one that the service has signed, and one that it has not.
+	// Write two records: one that the service has signed, and one that it has not.
 	seed, err := os.ReadFile(filepath.Join(dir, "signing.key"))
 	if err != nil {
 		t.Fatal(err)

@@ -13,8 +13,8 @@ import (
 )
 
 // AccountAgent is an agent that a customer has claimed or vouched for. Its access tokens are not
-// stored and expire after an hour. A token never permits more than the agent's state at the time
-// of the request permits.
+// stored and expire after an hour. A token permits only what the agent's state permits at the time
+// of the request.
 type AccountAgent struct {
 	ClientID     string
 	Name         string // empty if the name was erased, or if no vault is configured to decrypt it

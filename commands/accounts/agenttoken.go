@@ -71,10 +71,10 @@ type AccessToken struct {
 	ExpiresIn time.Duration
 }
 
-// IssueAccessToken issues a token to a client. The token gets the requested scopes as far as the
-// agent may have them, or all scopes that the agent may have if none is requested. If it may have
-// none of the requested scopes, the request is refused. The token is valid for one resource (RFC
-// 8707), or for the whole service if resource is empty.
+// IssueAccessToken issues a token to a client. The token gets those of the requested scopes that
+// the agent may have, or all scopes that the agent may have if none is requested. If the agent may
+// have none of the requested scopes, the request is refused. The token is valid for one resource
+// (RFC 8707), or for the whole service if resource is empty.
 func (a *Accounts) IssueAccessToken(c Client, scope, resource string) (AccessToken, error) {
 	granted := a.scopesOf(c.agent)
 	if scope != "" {
@@ -129,8 +129,8 @@ func (a *Accounts) AuthenticateAgent(ctx context.Context, token string, resource
 	return a.AgentBehind(ctx, token, jwt.WithAudience(append(resources, a.BaseURL)...))
 }
 
-// AgentBehind returns the agent of an access token that may be issued for any resource. options
-// add further checks of the token.
+// AgentBehind returns the agent of an access token, for whichever resource the token was issued.
+// options add further checks of the token.
 func (a *Accounts) AgentBehind(ctx context.Context, token string, options ...jwt.ParserOption) (Agent, error) {
 	claims, err := a.readAccessToken(token, options...)
 	if err != nil {
@@ -223,7 +223,8 @@ func (a *Accounts) endToken(ctx context.Context, g Agent) error {
 	return err
 }
 
-// CurrentAgent reads the agent's state again. It is called after the agent's stream has moved.
+// CurrentAgent reads the agent's state again. It is called after an event was added to the agent's
+// stream.
 func (a *Accounts) CurrentAgent(ctx context.Context, g Agent) (Agent, error) {
 	now, err := a.agentOf(ctx, g.ClientID)
 	if err == nil && (now.revoked || now.ended[g.claims.ID]) {

@@ -39,7 +39,8 @@ type knownKey struct {
 var ErrUnauthorized = policy.Refuse(ground.CodeUnauthorized, "", "API key is not valid")
 
 // Authenticate returns the caller of an API key. It refuses a malformed, unknown or revoked key
-// with CodeUnauthorized, in each case with the same text and after one comparison.
+// with CodeUnauthorized. The text is the same in each case, and the hashes are compared even if
+// the id is unknown.
 func (a *Accounts) Authenticate(ctx context.Context, apiKey string) (Caller, error) {
 	id, secret, ok := ground.ParseCredential(ground.KeyPrefix, apiKey)
 	known := knownKey{revoked: true}
@@ -68,7 +69,8 @@ func (a *Accounts) lookUpKey(ctx context.Context, id string) (knownKey, error) {
 	for _, e := range history.Events {
 		switch e.Type {
 		case events.TypeKeyIssued:
-			// The key stays valid after the e-mail address of its owner was erased.
+			// Ignore ErrErased: the key stays valid after the e-mail address of its owner was
+			// erased.
 			if a.Vault == nil {
 				return knownKey{}, a.NoVault()
 			}
@@ -92,7 +94,7 @@ func (a *Accounts) lookUpKey(ctx context.Context, id string) (knownKey, error) {
 	return known, nil
 }
 
-// Current reads the caller's key again. It is called after the key's stream has moved.
+// Current reads the caller's key again. It is called after an event was added to the key's stream.
 func (a *Accounts) Current(ctx context.Context, caller Caller) (Caller, error) {
 	a.keys.Remove(caller.ID)
 	known, err := a.lookUpKey(ctx, caller.ID)

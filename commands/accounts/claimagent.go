@@ -35,8 +35,8 @@ func (a *Accounts) ClaimAgent(ctx context.Context, who Agent, customer string) (
 	})
 }
 
-// RequestAgentLink makes a link. By opening it the owner of an e-mail address vouches for an
-// agent. The last liveLinks links for an agent are valid.
+// RequestAgentLink makes a link with which the owner of an e-mail address vouches for an agent.
+// Only the last liveLinks links for an agent are valid.
 func (a *Accounts) RequestAgentLink(ctx context.Context, address, clientID string) (SignInLink, error) {
 	if a.Vault == nil {
 		return SignInLink{}, a.NoVault()
@@ -44,9 +44,9 @@ func (a *Accounts) RequestAgentLink(ctx context.Context, address, clientID strin
 	return a.makeLink(ctx, "agent:"+clientID, linked{Address: address, Agent: clientID})
 }
 
-// ConfirmAgent marks the agent of a link as verified and makes the e-mail address a customer. The
-// link is deleted last, so a call that failed can be repeated with the same link; steps that are
-// already done are not done twice.
+// ConfirmAgent marks the agent of a link as verified. If no customer has the e-mail address, it
+// creates one. The link is deleted last, so a call that failed can be repeated with the same link;
+// steps that are already done are not done twice.
 func (a *Accounts) ConfirmAgent(ctx context.Context, token string) (clientID string, err error) {
 	l, hash, err := a.openLink(ctx, token)
 	if err != nil {
@@ -84,11 +84,11 @@ func (a *Accounts) ConfirmAgent(ctx context.Context, token string) (clientID str
 const creditedStream = "verified_agents"
 
 // vouch appends facts to an agent's stream. If the agent is not verified yet, it also appends
-// agent.verified for the customer. The first agent of a mailbox gets credit, up to
-// CreditedCustomers mailboxes. The version of creditedStream counts them: if the agent is in the
-// same partition, vouch appends to both streams at once, otherwise creditApart does. Mailboxes are
-// counted and not customers, since one mailbox can have many addresses, and each address is a
-// customer.
+// agent.verified for the customer. The first agent of a mailbox gets credit, until
+// CreditedCustomers mailboxes have got it; creditedStream counts the mailboxes. If creditedStream
+// is in the agent's partition, vouch appends to both streams in one append; otherwise creditApart
+// gives the credit. Mailboxes are counted and not customers, since one mailbox can have many
+// addresses, and each address is a customer.
 func (a *Accounts) vouch(ctx context.Context, g AgentState, customer, method string, facts ...fact) error {
 	if g.verified {
 		_, err := a.appendAgent(ctx, g, customer, ledger.Hash{}, nil, facts...)
@@ -166,7 +166,7 @@ func (a *Accounts) creditApart(ctx context.Context, id, customer string) error {
 	if errors.Is(err, ledger.ErrLimit) {
 		return nil
 	}
-	for _, e := range counted.Events { // the mailbox may have been counted before, for another agent and together with other events
+	for _, e := range counted.Events { // if the mailbox was counted before, these are the events of that append, perhaps for another agent
 		var granted events.CreditGranted
 		if e.Type != events.TypeCreditGranted || err != nil {
 			continue

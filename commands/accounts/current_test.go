@@ -6,7 +6,7 @@ import (
 	"github.com/countersign/countersign/commands/ground/groundtest"
 )
 
-// If the stream of one caller has moved, the cached states of other callers stay in the cache.
+// If one caller is read again, the cached states of other callers stay in the cache.
 func TestOnlyTheCallerItselfIsReadAgain(t *testing.T) {
 	t.Parallel()
 	a := &Accounts{Ground: groundtest.New(t)}

@@ -25,9 +25,10 @@ type IssuedKey struct {
 }
 
 // IssueFreeKey issues a key of the free plan to an e-mail address. The address is not verified, so
-// the key has a quota of its own and no access to the account. network is the network of the
-// request, empty for the operator. It returns the refusal invalid_email, or *KeysExhausted after
-// freeKeysPerMonth keys for the same mailbox and network in a calendar month (UTC).
+// the key has a quota of its own and no access to the account. network is the IP network that the
+// request came from, empty if the operator issues the key. It returns the refusal invalid_email,
+// or *KeysExhausted after freeKeysPerMonth keys for the same mailbox and network in a calendar
+// month (UTC).
 func (a *Accounts) IssueFreeKey(ctx context.Context, email, network string) (IssuedKey, error) {
 	address, err := CheckEmail(email)
 	if err != nil {
@@ -41,7 +42,7 @@ func (a *Accounts) IssueFreeKey(ctx context.Context, email, network string) (Iss
 
 func (a *Accounts) issueFreeKey(ctx context.Context, address, network string) (IssuedKey, error) {
 	now := a.Now()
-	// A mailbox, the count of its keys and the keys themselves are in the same partition.
+	// A mailbox, the count of its keys and the keys themselves are stored in the same partition.
 	reference := a.MailboxRef(address)
 	counted := "free_keys/" + reference + "/" + month(now)
 	if network != "" {

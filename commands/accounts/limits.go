@@ -7,9 +7,9 @@ const (
 	// key has this quota; the keys of an account share one.
 	FreeCallsPerMonth = 250
 	// freeKeysPerMonth is the number of keys that one mailbox can get from one network in a month.
-	// It lets the owner lose a key, but not collect free calls. Addresses are not verified, so
-	// each network is counted separately: strangers on other networks must not use up the keys of
-	// an address.
+	// An owner who loses a key can get another, but cannot collect free calls. Addresses are not
+	// verified, so each network is counted separately: strangers on other networks must not use up
+	// the keys of an address.
 	freeKeysPerMonth = 3
 	// AgentCreditCents is the credit in US cents that the first agent of a mailbox gets.
 	AgentCreditCents = 100

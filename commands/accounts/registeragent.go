@@ -35,7 +35,8 @@ const (
 	IdentityVerifiedEmail = "verified_email"
 )
 
-// AgentOrder is the request to register an agent. All its values are claims of the agent.
+// AgentOrder is the request to register an agent. The agent sends all its values; none of them is
+// verified.
 type AgentOrder struct {
 	Name         string
 	IdentityType string // empty means IdentityAnonymous
@@ -212,8 +213,8 @@ type Client struct{ agent AgentState }
 func (c Client) ID() string { return c.agent.id }
 
 // AuthenticateClient returns the client with an id and a secret. It returns the refusal
-// CodeInvalidClient if the secret is wrong or malformed, or the client is unknown or revoked, in
-// each case with the same text and after one comparison.
+// CodeInvalidClient if the secret is wrong or malformed, or the client is unknown or revoked. The
+// text is the same in each case, and the hashes are compared even if the id is unknown.
 func (a *Accounts) AuthenticateClient(ctx context.Context, id, secret string) (Client, error) {
 	_, given, _ := ground.ParseCredential(agentSecretPrefix, secret)
 	g, err := a.agentOf(ctx, id)
@@ -275,9 +276,9 @@ func (a *Accounts) appendAgent(ctx context.Context, g AgentState, actor string, 
 	return a.Ledger.Append(ctx, ledger.Append{Tenant: g.precondition.Tenant, IdemKey: key, Events: append(pending, more...)})
 }
 
-// AgentDataKey returns the id of the data key that encrypts an agent's calls in a tenant. A tenant
-// has keys of its own: if it is not the agent's tenant, the key belongs to the same person, so
-// that an erasure of the person destroys it, too.
+// AgentDataKey returns the id of the data key that encrypts an agent's calls in a tenant. Each
+// tenant has its own data key for the agent. All these keys belong to the same person, so that an
+// erasure of the person destroys them all.
 func (a *Accounts) AgentDataKey(ctx context.Context, tenant string, g AgentState) (string, error) {
 	if tenant == g.precondition.Tenant {
 		return g.dataKey, nil

@@ -13,9 +13,9 @@ type Usage struct {
 	ResetsAt        time.Time
 }
 
-// Usage returns the free calls of the caller's current month; the version of the usage stream
-// counts them. Usage appends nothing that would check the key's stream as a precondition, so it
-// checks itself that the key was not revoked.
+// Usage returns the number of free calls that the caller has used this month. That number is the
+// version of the usage stream. An append would check as a precondition that the key was not
+// revoked, but Usage appends nothing, so it checks this itself.
 func (a *Accounts) Usage(ctx context.Context, caller Caller) (Usage, error) {
 	now := a.Now()
 	version, err := a.Ledger.Version(ctx, caller.precondition.Tenant, caller.precondition.Stream)

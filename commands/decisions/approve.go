@@ -159,9 +159,9 @@ func (a *Decisions) Record(ctx context.Context, p organizations.Principal, decis
 	return envelope, inWords(ground.Refusal(err), "")
 }
 
-// Reviewers returns the e-mail addresses of the members who may resolve a decision that member has
-// requested: all members with the right to approve, without member unless no other member has it.
-// Members whose address was erased are left out.
+// Reviewers returns the e-mail addresses to which a review is sent, for a decision that member has
+// requested: those of all other members with the right to approve or, if there are none, that of
+// member. Erased addresses are left out.
 func (a *Decisions) Reviewers(ctx context.Context, orgID, member string) ([]string, error) {
 	list, err := a.MembersOf(ctx, orgID)
 	if err != nil {

@@ -101,7 +101,7 @@ func (c decisionCase) Apply(e ledger.Event) (decisionCase, error) {
 func (c decisionCase) decide(e ledger.Event, stored events.DecisionRecorded) (decisionCase, error) {
 	var record struct {
 		assurance.DecisionRecord
-		Subject any `json:"subject"` // shadows the record's field, which may contain commitments instead of text
+		Subject any `json:"subject"` // used instead of the record's field, because a subject may contain commitments instead of text
 	}
 	if err := json.Unmarshal(stored.Record, &record); err != nil {
 		return c, err
@@ -127,8 +127,8 @@ func (a *Decisions) bindReceipt(ctx context.Context, t attempt, r assurance.Rece
 	if err != nil {
 		return Recorded{}, err
 	}
-	// The policies' stream is a precondition, so an emergency stop that is activated before the
-	// append makes the command try again.
+	// The policies' stream is a precondition: if an emergency stop is activated before the append,
+	// the command tries again.
 	stopped, policies, err := a.stopOf(ctx, p.OrgID, c)
 	if err != nil {
 		return Recorded{}, err

@@ -43,11 +43,11 @@ type Recorded struct {
 	Decision string // allow, deny or needs_review of a new decision; empty for all other records
 }
 
-// Decide evaluates a purchase intent under the organization's active policy and records the signed
-// decision. If a request with the same idempotencyKey and content was answered before, it returns
-// that record, even if the policy has changed since. Refusals: idempotency_key_reused,
-// no_active_policy, those of assurance.Assertion.Compare, signing_unavailable,
-// temporarily_unavailable, and those of Permit.
+// Decide evaluates an intended purchase or tool call under the organization's active policy and
+// records the signed decision. If a request with the same idempotencyKey and content was answered
+// before, it returns that record, even if the policy has changed since. Refusals:
+// idempotency_key_reused, no_active_policy, those of assurance.Assertion.Compare,
+// signing_unavailable, temporarily_unavailable, and those of Permit.
 func (a *Decisions) Decide(ctx context.Context, p organizations.Principal, r assurance.DecisionRequest) (Recorded, error) {
 	p, err := a.Permit(ctx, p, organizations.RightDecide)
 	if err != nil {
@@ -209,7 +209,7 @@ func (a *Decisions) environment() string {
 }
 
 // issueTime returns the time of a new record: the current time, or last if that is later, because
-// another node's clock may be ahead. adjusted reports the latter.
+// another node's clock may be ahead. adjusted is true if it returns last.
 func (a *Decisions) issueTime(last time.Time) (issued time.Time, adjusted bool) {
 	now, last := a.Now(), last.Truncate(time.Millisecond)
 	if now.Before(last) {
@@ -260,9 +260,9 @@ func (a *Decisions) sealDecision(ctx context.Context, orgID, eventID string, sig
 	return a.SealRecord(ctx, orgID, eventID, subject, signer, members, events.PersonalInRecord(events.TypeDecisionRecorded)...)
 }
 
-// SealRecord returns a payload with a signed record. The members at pointers are personal data and
-// are encrypted with the subject's data key. newKey reports whether the key was made for this
-// record.
+// SealRecord returns a payload with a signed record. The members at the JSON pointers are personal
+// data and are encrypted with the subject's data key. newKey reports whether the key was made for
+// this record.
 func (a *Decisions) SealRecord(ctx context.Context, tenant, eventID, subject string, signer *seal.Signer, members map[string]jsontext.Value, pointers ...string) (payload []byte, newKey bool, err error) {
 	if a.Vault == nil {
 		return nil, false, a.NoVault()
@@ -279,8 +279,8 @@ func (a *Decisions) SealRecord(ctx context.Context, tenant, eventID, subject str
 	return payload, newKey, err
 }
 
-// stored returns the record of an earlier event as the answer. No append checks the principal
-// then, so stored confirms the principal's state itself.
+// stored returns the record of an earlier event as the answer. Nothing is appended then, so no
+// precondition checks the principal, and stored checks the principal's state itself.
 func (a *Decisions) stored(ctx context.Context, p organizations.Principal, found []ledger.Event, err error) (Recorded, error) {
 	if err != nil {
 		if errors.Is(err, ledger.ErrKeyReused) {
@@ -353,8 +353,8 @@ func (c *ruleCache) of(active ActivePolicy) (assurance.StoredPolicy, error) {
 }
 
 // subjectName returns the name of the data key that encrypts the personal data of a subject: the
-// agent's, or the run's if only a purpose is given. It is empty if the subject has no personal
-// data.
+// agent's key or, if the subject has a purpose and no agent, the key of the run. It is empty if the
+// subject has no personal data.
 func subjectName(s assurance.Subject) string {
 	switch {
 	case s.AgentID != "":
@@ -367,8 +367,8 @@ func subjectName(s assurance.Subject) string {
 
 func runName(s assurance.Subject) string { return "run:" + s.RunID }
 
-// sealable reports whether a decision can be sealed without asking the database: the subject's
-// data key is in the cache, or the subject needs none.
+// sealable reports whether the personal data of a decision can be encrypted without asking the
+// database: the subject's data key is in the cache, or the subject needs none.
 func (a *Decisions) sealable(orgID string, s assurance.Subject) bool {
 	name := subjectName(s)
 	_, known := a.Subjects.Get(orgID + "\x00" + name)

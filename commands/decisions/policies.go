@@ -207,7 +207,7 @@ func (s policies) draftOf(f frozenPolicy, p organizations.Principal) (events.Pol
 
 // ActivatePolicy activates a draft as the next version. It applies to all decisions after its
 // event in the tenant's sequence. The author of a draft must not activate it, except the operator
-// and the only admin of a team; the event records that exception.
+// and the only admin on the plan team; the event records that exception.
 func (a *Decisions) ActivatePolicy(ctx context.Context, p organizations.Principal, draftID, reason string) (Activation, error) {
 	return a.changePolicy(ctx, p, reason, func(ctx context.Context, p organizations.Principal, s policies) (Activation, error) {
 		d, known := s.draft(draftID)

@@ -32,10 +32,10 @@ type Judged struct {
 	asserted *assurance.Rules
 }
 
-// JudgedOf reads it from an event decision.recorded.
+// JudgedOf returns the part of an event decision.recorded that can be evaluated again.
 func JudgedOf(e ledger.Event) (Judged, error) {
 	var j Judged
-	stored, err := events.As[events.DecisionRecorded](e) // not decrypted: personal members are commitments
+	stored, err := events.As[events.DecisionRecorded](e) // not decrypted: personal data stays a commitment (salted hash)
 	if err != nil {
 		return j, err
 	}

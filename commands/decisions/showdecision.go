@@ -59,8 +59,8 @@ func (a *Decisions) ShowDecision(ctx context.Context, p organizations.Principal,
 	return c, a.noteOpened(ctx, p, history.Events[0], c.Erased)
 }
 
-// noteOpened records that the personal members of a decision were decrypted for a principal, unless
-// it has none or they were erased.
+// noteOpened records that the personal data in a decision was decrypted for a principal. If the
+// decision contains no personal data, or it was erased, it records nothing.
 func (a *Decisions) noteOpened(ctx context.Context, p organizations.Principal, e ledger.Event, erased bool) error {
 	if erased || !vault.Sealed(e) {
 		return nil

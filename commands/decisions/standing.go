@@ -14,11 +14,11 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// The activation of a policy ends all earlier permissions for the actions that it denies: a
-// decision allow, and an approval. A decision that waits for an approval cannot be approved while
-// the policy denies its action. The emergency stop denies every action. A permission that has
-// ended stays ended when the policy is loosened again: the action needs a new decision or
-// approval.
+// The activation of a policy ends all earlier permissions for the actions that it denies. A
+// permission is an approval, or a decision "allow". A decision that waits for an approval cannot
+// be approved while the policy denies its action. The emergency stop denies every action. A
+// permission that has ended stays ended when the policy is loosened again: the action needs a new
+// decision or approval.
 
 // errDenied refuses to approve an action that the active policy denies.
 var errDenied = policy.Refuse(organizations.CodeConflict, "", "the active policy denies this action")
@@ -39,8 +39,9 @@ func (c decisionCase) permittedAt() int64 {
 	return c.history.Events[max(i, 0)].Sequence
 }
 
-// stopOf returns the time at which a policy was first activated that ended the permission of a
-// case, or zero if none was. The precondition is the stream of the policies that it has read.
+// stopOf returns the time at which the permission of a case ended, because a policy that denies
+// its action was activated. It returns zero if the permission has not ended. The precondition is
+// the stream of the policies that it has read.
 func (a *Decisions) stopOf(ctx context.Context, orgID string, c decisionCase) (stopped time.Time, precondition ledger.Precondition, err error) {
 	active, err := a.ActivePolicy(ctx, orgID)
 	if err != nil || active.ActivatedSequence < c.permittedAt() {
@@ -157,7 +158,7 @@ func (c decisionCase) whyNot(stopped bool, active string, now time.Time) string 
 	case reviewed && approved == nil:
 		return "the decision needs an approval"
 	case reviewed && approved.Verdict != assurance.VerdictApproved:
-		return "a person rejected it"
+		return "a reviewer rejected the decision"
 	case stopped:
 		return "a policy that denies this action was activated after the action was permitted"
 	case reviewed:
@@ -169,8 +170,9 @@ func (c decisionCase) whyNot(stopped bool, active string, now time.Time) string 
 	return ""
 }
 
-// DeniedNow returns for each decision whether the active policy denies its action, so that no member
-// can approve it. Decisions are named by their sequence number in the organization.
+// DeniedNow returns for each decision whether the active policy denies its action. If it does, no
+// member can approve the decision. Decisions are named by their sequence number in the
+// organization.
 func (a *Decisions) DeniedNow(ctx context.Context, p organizations.Principal, sequences []int64) (map[int64]bool, error) {
 	if err := p.May(organizations.RightRead); err != nil || len(sequences) == 0 {
 		return nil, err

@@ -13,9 +13,9 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// ExportDispute writes a bundle with all events about one purchase and a page that explains them,
-// and records export.created. about is the id of an x402 payment, or of a decision of the tenant.
-// A payment's tenant follows from its id.
+// ExportDispute writes a bundle with all events about one purchase or tool call and a page that
+// explains them, and records export.created. The argument `about` is the id of an x402 payment, or
+// of a decision of the tenant. A payment's tenant follows from its id.
 func (a *Evidence) ExportDispute(ctx context.Context, e Export, about string) (Exported, error) {
 	ofPayment := strings.HasPrefix(about, "pay_")
 	if ofPayment {
@@ -45,7 +45,7 @@ func (a *Evidence) ExportDispute(ctx context.Context, e Export, about string) (E
 	return x.run(ctx, []func(context.Context) error{read, x.writeDispute, x.writeRest, x.record})
 }
 
-// stream returns the events of a stream, and lists the stream in the manifest if it has any.
+// stream returns the events of a stream, and lists the stream in the manifest if it has events.
 func (x *exporting) stream(ctx context.Context, name string) ([]ledger.Event, error) {
 	d := x.manifest.Dispute
 	list, err := x.streamTo(ctx, name, d.Through)

@@ -30,8 +30,9 @@ type Erasure struct {
 const erasuresSubject = "erasures"
 
 // EraseSubject destroys a subject's data key and records this in an event. Hash chain, tree,
-// counts and the signatures of stored records stay valid. Erasing the same subject again adds no
-// event. It returns the id of the data key.
+// counts and the signatures of stored records stay valid. It returns the id of the data key. If
+// the key with KeyID is destroyed already, it adds no event; if Subject has no data key any more,
+// it returns the refusal not_found.
 func (a *Evidence) EraseSubject(ctx context.Context, e Erasure) (keyID string, err error) {
 	switch {
 	case a.Vault == nil:

@@ -43,8 +43,8 @@ type Evidence struct {
 	*decisions.Decisions
 
 	// KeepErased stores the id of a data key outside the database before the key is destroyed. A
-	// database that is restored from an older backup then does not decrypt with that key. If it is
-	// nil, the id is not stored there.
+	// database that is restored from an older backup then does not decrypt with that key. If
+	// KeepErased is nil, the id is stored only in the database.
 	KeepErased func(tenant, keyID string) error
 }
 
@@ -60,7 +60,7 @@ type Export struct {
 
 	FullSpeed bool // do not slow down for concurrent appends
 	Statement bool // add a statement with counts to the manifest; requires the filters Agent and Receipts
-	Pack      Pack // writes additional files; only without selecting filters; may be nil
+	Pack      Pack // writes additional files; not if a filter selects records (Filters.Selects); may be nil
 }
 
 // Pack writes the files of an evidence pack before the manifest is signed. put stores a file in
@@ -277,8 +277,8 @@ func (x *exporting) rangeOf(ctx context.Context) error {
 	return nil
 }
 
-// lastSequence returns the sequence number of the tenant's last event. Every organization has
-// events, so it returns a not-found refusal for an organization without events.
+// lastSequence returns the sequence number of the tenant's last event. An organization without
+// events does not exist, so for it lastSequence returns the refusal not_found.
 func (x *exporting) lastSequence(ctx context.Context) (int64, error) {
 	last, err := x.app.Ledger.LastSequence(ctx, x.e.Tenant)
 	if err == nil && last == 0 && !ledger.IsService(x.e.Tenant) {
@@ -287,9 +287,9 @@ func (x *exporting) lastSequence(ctx context.Context) (int64, error) {
 	return last, err
 }
 
-// before returns the number of events before a bound of the period, or otherwise if there is no
-// bound. It rewrites the bound in UTC with microseconds, the form that verifiers read. It uses
-// binary search, since times do not decrease within a tenant.
+// before returns the number of events before a bound of the period. If there is no bound, it
+// returns the argument `otherwise`. It rewrites the bound in UTC with microseconds, the form that
+// verifiers read. It uses binary search, since times do not decrease within a tenant.
 func (x *exporting) before(ctx context.Context, name string, bound *string, otherwise, last int64) (int64, error) {
 	if *bound == "" {
 		return otherwise, nil
@@ -379,8 +379,9 @@ func (x *exporting) event(ctx context.Context, e ledger.Event, last bool) error 
 	return x.write(ctx, e, show, x.manifest.Count <= bundle.AllProofs || last || e.Sequence == x.manifest.FirstSequence)
 }
 
-// write writes one event to all files: its line, its inclusion proof if prove is set, and if show
-// is set its payload, its openings or a redaction, and its lines in the views.
+// write writes one event to the files of the bundle. Its line is always written, and its inclusion
+// proof if prove is true. If show is true, the line has the payload, and write adds the event's
+// openings or a redaction, and its lines in the views.
 func (x *exporting) write(ctx context.Context, e ledger.Event, show, prove bool) error {
 	line := ledger.NewLine(e)
 	if !show {
@@ -429,7 +430,7 @@ func (x *exporting) write(ctx context.Context, e ledger.Event, show, prove bool)
 }
 
 // handsOut reports whether the bundle may contain the personal data of an event. An export for one
-// agent contains only that agent's.
+// agent contains only the personal data of that agent.
 func (x *exporting) handsOut(e ledger.Event) bool {
 	if x.e.Filters.NoPersonal || x.e.Filters.Agent == "" {
 		return !x.e.Filters.NoPersonal
@@ -484,7 +485,7 @@ func (x *exporting) remember(ctx context.Context, e forms.Event) error {
 	return nil
 }
 
-// ruleset adds the rule set that a gate verdict names to the bundle. If this program does not have
+// ruleset adds to the bundle the rule set that a gate verdict names. If this program does not have
 // it, only the manifest names its version and hash.
 func (x *exporting) ruleset(version, hash string) {
 	if _, seen := x.manifest.RuleSets[hash]; seen || hash == "" {

@@ -57,7 +57,7 @@ func (x *exporting) beginCounting() {
 		x.tally = bundle.NewTally()
 	}
 	if x.e.Statement {
-		x.manifest.Statement = &bundle.Statement{} // filled by state
+		x.manifest.Statement = &bundle.Statement{} // the method state fills it
 	}
 }
 

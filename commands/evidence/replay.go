@@ -202,8 +202,8 @@ func (r *replayer) decision(ctx context.Context, e ledger.Event) error {
 	return r.compare(e, j, again, ok, func() error { return r.hashes(ctx, e, j, again) })
 }
 
-// compare compares decision and findings of an evaluation with the record. If they are equal and
-// more is not nil, it calls more, which compares the hashes.
+// compare compares an evaluation's decision with the recorded one. If more is not nil, it also
+// compares the findings, and then calls more, which compares the hashes.
 func (r *replayer) compare(e ledger.Event, j decisions.Judged, again assurance.Evaluation, ok bool, more func() error) error {
 	switch {
 	case !ok:

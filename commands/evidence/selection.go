@@ -24,8 +24,8 @@ import (
 var errNoAgent = policy.Refuse(ground.CodeNotFound, "/agent", "agent must be the id of an agent that a decision of the organization names and that was not erased")
 
 // ask computes the sequence numbers of a selection and appends export.requested, the signed claim
-// of what the export will contain. It names the ledger's head at that time; events up to the head
-// cannot change any more.
+// of what the export will contain. The claim names the ledger's head at that time, because events
+// up to the head cannot change any more.
 func (x *exporting) ask(ctx context.Context) error {
 	m, f := &x.manifest, &x.e.Filters
 	_, err := x.lastSequence(ctx) // refuses an unknown organization
@@ -219,7 +219,7 @@ func (x *exporting) writeSelection(ctx context.Context) error {
 			x.state()
 			return errors.Join(err, x.closeFiles())
 		default:
-			err = x.line(ctx, waiting[0], true, true) // no link of a series binds it
+			err = x.line(ctx, waiting[0], true, true) // it is in no series, so it needs an inclusion proof of its own
 			waiting = waiting[1:]
 		}
 		if err != nil {

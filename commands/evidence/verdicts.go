@@ -22,9 +22,9 @@ import (
 type VerdictReplay struct {
 	Verdicts int `json:"verdicts"`
 	Equal    int `json:"equal"`
-	// VerdictAlone counts the verdicts among Equal whose risk, score and rules are equal, but not
-	// the rest of the answer: an earlier program has written it with other members or another rule
-	// set.
+	// VerdictAlone counts those verdicts among Equal of which only risk, score and rules are
+	// equal. The rest of the answer differs, because an earlier program wrote it with other
+	// members or another rule set.
 	VerdictAlone int `json:"verdictAlone"`
 }
 

@@ -60,7 +60,7 @@ type signing struct {
 
 // signings caches the signer of each partition.
 type signings struct {
-	mu sync.Mutex // guards by
+	mu sync.Mutex // guards the field by
 	by map[int16]*signing
 }
 
@@ -109,7 +109,7 @@ const (
 const SendAgain = "temporarily unavailable; retry with the same idempotencyKey"
 
 // NoVault refuses a request that would encrypt or decrypt personal data, because no vault is
-// configured. The text names the missing key: the signing key or the vault's.
+// configured. The text says that signing is unavailable, or that DATA_KEK must be set.
 func (a *Ground) NoVault() error {
 	if a.Signer == nil {
 		return policy.Refuse(CodeNoSigner, "", signingUnavailable)

@@ -52,9 +52,9 @@ func IDOf(stream string) string {
 
 // Apart splits the preconditions of an append to a tenant into those of the tenant's own partition
 // and those of other partitions. The append can check only the former. Streams in other partitions
-// may move at any time, so the command checks them itself with Unmoved, right before the first
-// step that cannot be undone. It is certain to see every event that was acknowledged before the
-// command began.
+// may change at any time, so the command checks them itself with Unmoved, right before the first
+// step that cannot be undone. This check sees every event that was acknowledged before the command
+// began.
 func (a *Ground) Apart(tenant string, preconditions []ledger.Precondition) (here, elsewhere []ledger.Precondition) {
 	for _, g := range preconditions {
 		if a.Ledger.Home(g.Tenant) == a.Ledger.Home(tenant) {

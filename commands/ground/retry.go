@@ -17,10 +17,11 @@ type Tries struct {
 	Outside bool
 }
 
-// Begin starts the tries of a command. It returns their context, and the function again, which is
-// called after each try and reports whether to make another. It makes another if a stream that the
-// try depends on has moved, at most maxTries tries within TriesWithin. Each try reads, decides and
-// appends everything again. After the last try, again turns the error into a refusal.
+// Begin starts the tries of a command. It returns their context and a function. The caller calls
+// this function after each try; it reports whether to make another. It permits another if a stream
+// that the try depends on has new events, at most maxTries tries within TriesWithin. Each try
+// reads, decides and appends everything again. After the last try, the function turns the error
+// into a refusal.
 //
 //	ctx, again := tries.Begin(ctx, a.Ground)
 //	for {

@@ -40,8 +40,8 @@ type slots struct {
 	most    int64 // longest queue
 }
 
-// Compute waits for a slot for a request of bytes bytes and returns the function that frees the
-// slot. If the queue is full or the wait too long, it refuses the request, before anything was
+// Compute waits for a slot for a request of this size in bytes and returns the function that frees
+// the slot. If the queue is full or the wait too long, it refuses the request, before anything was
 // claimed or charged.
 func (a *Ground) Compute(ctx context.Context, bytes int) (done func(), err error) {
 	a.compute.once.Do(func() {
@@ -56,8 +56,8 @@ func (a *Ground) Compute(ctx context.Context, bytes int) (done func(), err error
 	return a.compute.light.take(ctx)
 }
 
-// Within calls compute for a request of bytes bytes while it holds a slot. compute must not wait
-// for another slot.
+// Within calls compute while it holds a slot for a request of this size in bytes. compute must not
+// wait for another slot.
 func (a *Ground) Within(ctx context.Context, bytes int, compute func() error) error {
 	done, err := a.Compute(ctx, bytes)
 	if err != nil {

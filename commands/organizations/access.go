@@ -13,10 +13,11 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// NotePersonalOpened records that personal data was decrypted for a member, a token or the operator.
-// Every command that returns such data to a principal calls it first. place names the kind of data in
-// one word, such as "decisions". It appends one event per actor, place and day; later calls on that
-// day append nothing. A ledger that takes no appends stays readable: then nothing is recorded.
+// NotePersonalOpened records that personal data was decrypted for a member, a token or the
+// operator. Every command that returns such data to a principal calls it first. place names the
+// kind of data in one word, such as "decisions". It appends one event per actor, place and day;
+// later calls on that day append nothing. If the ledger takes no appends, it records nothing and
+// returns no error, so the data can still be read.
 func (a *Organizations) NotePersonalOpened(ctx context.Context, p Principal, place string) error {
 	day, id := a.Now().UTC().Format(time.DateOnly), p.OrgID+" "+p.ActorID+" "+place
 	if noted, _ := a.opened.Get(id); noted == day {

@@ -25,10 +25,11 @@ var (
 )
 
 // AuthenticateOrganization returns the principal of a bearer token. It refuses a malformed,
-// unknown, expired or revoked token with CodeUnauthorized, in each case with the same text and
-// after one comparison. It refuses a valid API key or agent's access token with
-// CodeInsufficientScope. Token and organization may come from the cache and be outdated, so an
-// append must have the principal's Preconditions, and a command that only reads must call Confirm.
+// unknown, expired or revoked token with CodeUnauthorized. The text is the same in each case, and
+// the hashes are compared even if the id is unknown. It refuses a valid API key or agent's access
+// token with CodeInsufficientScope. Token and organization may come from the cache and be
+// outdated, so an append must have the principal's Preconditions, and a command that only reads
+// must call Confirm.
 func (a *Organizations) AuthenticateOrganization(ctx context.Context, bearer string) (Principal, error) {
 	if strings.HasPrefix(bearer, ground.KeyPrefix) {
 		if _, err := a.Authenticate(ctx, bearer); err != nil {

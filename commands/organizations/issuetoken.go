@@ -54,7 +54,7 @@ func (o TokenOrder) check() (TokenOrder, error) {
 	o.Scopes = slices.Compact(slices.Sorted(slices.Values(o.Scopes)))
 	for _, scope := range o.Scopes {
 		if !slices.Contains(Scopes, scope) {
-			return o, policy.Refuse("invalid_enum", "/scopes", "scopes must contain only existing scopes")
+			return o, policy.Refuse("invalid_enum", "/scopes", "scopes must contain only assurance:decide, assurance:receipt, assurance:read, export:read and policy:draft")
 		}
 	}
 	if o.Days == 0 {
@@ -88,7 +88,7 @@ func (o TokenOrder) check() (TokenOrder, error) {
 func (a *Organizations) issueToken(ctx context.Context, p Principal, order TokenOrder) (IssuedToken, error) {
 	now := a.Now()
 	if order.Member != "" {
-		o, err := a.organizationOf(ctx, p.OrgID) // one of p's preconditions, so the append fails if it is outdated
+		o, err := a.organizationOf(ctx, p.OrgID) // this stream is one of p's preconditions, so the append fails if the state is outdated
 		if err != nil {
 			return IssuedToken{}, err
 		}

@@ -117,7 +117,7 @@ func withMember(members map[string]string, id, role string) map[string]string {
 }
 
 // forgetOrganization removes an organization, its tokens and its policy from all caches. It is
-// called after one of the organization's streams has moved.
+// called after one of the organization's streams got an event.
 func (a *Organizations) forgetOrganization(orgID string) {
 	a.organizations.Remove(orgID)
 	if a.Forgotten != nil {

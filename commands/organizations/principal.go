@@ -28,7 +28,7 @@ type Principal struct {
 	tokenID   string
 	addresses []netip.Prefix // networks from which the token may be used; empty means any
 	suspended bool
-	lapsed    bool   // the organization has no paid plan, or it has ended
+	lapsed    bool   // the organization has no paid plan, or the plan has ended
 	evidence  bool   // the plan has ended, and evidence is still readable
 	deciders  int    // number of members who may activate and approve
 	arguments string // which decisions store the arguments of tools, such as ArgumentsReviews
@@ -69,7 +69,8 @@ func (a *Organizations) IsOwn(ctx context.Context, p Principal, actor string) (b
 }
 
 // MayActAlone reports whether the principal may activate an own draft or approve an own request.
-// It may on the plan team if no other member could, and never on the plan business.
+// This is allowed on the plan team if no other member has the right, and never on the plan
+// business.
 func (p Principal) MayActAlone() bool { return p.Plan == PlanTeam && p.deciders == 1 }
 
 // KeepsArguments reports whether a decision with this result stores the arguments of its tool.
@@ -101,8 +102,8 @@ func (o Organization) principal(now time.Time) Principal {
 }
 
 // Confirm returns the principal in its current state. It reads the principal's streams again if
-// one has moved. It returns the refusal unauthorized if the token was revoked, and forbidden if
-// the member was removed. Each command that answers without an append must call it.
+// one of them has new events. It returns the refusal unauthorized if the token was revoked, and
+// forbidden if the member was removed. Each command that answers without an append must call it.
 func (a *Organizations) Confirm(ctx context.Context, p Principal) (Principal, error) {
 	for _, g := range p.Preconditions {
 		version, err := a.Ledger.Version(ctx, g.Tenant, g.Stream)

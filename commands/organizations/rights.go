@@ -57,7 +57,7 @@ type grant struct {
 	Roles    []string
 	scopes   []string // a token needs one of these scopes; empty means that no token has the right
 	fresh    bool     // requires a sign-in younger than freshSignIn
-	evidence bool     // stays for evidenceReadable after the plan has ended
+	evidence bool     // the right remains for the time evidenceReadable after the plan has ended
 }
 
 // Grants is the table of rights by role and scope, and the only one. Both the checks and the test

@@ -178,7 +178,7 @@ type TokenInfo struct {
 	State     string   `json:"state" jsonschema:"enum=active,enum=rotating,enum=expired,enum=revoked"`
 }
 
-// at returns the precondition that the token's stream has not moved since it was read.
+// at returns the precondition that the token's stream has no event after those that were read.
 func (t organizationToken) at() ledger.Expect {
 	return ledger.History{Events: make([]ledger.Event, t.precondition.Version)}.At()
 }

@@ -26,8 +26,8 @@ type paymentKey struct {
 	ours           bool // an earlier try with this payment has taken the key for the same request
 }
 
-// held reports whether another payment has the key and was claimed or may still be. A refused
-// payment has moved no money, so it does not hold the key any more.
+// held reports whether another payment has the key and was claimed, or may still be claimed. A
+// refused payment has moved no money, so it does not hold the key any more.
 func (k paymentKey) held() bool { return k.holderID != "" && k.holder.State != PaymentIsRefused }
 
 // readKey reads which payment has the Idempotency-Key of a request. The stream's name is a keyed
@@ -58,7 +58,7 @@ func (a *Payments) readKey(ctx context.Context, p Payment, paid Paid) (k payment
 	k.holderID = reserved.PaymentID
 	k.holder, err = a.ReadPayment(ctx, k.holderID)
 	if err == nil && k.holder.State == "" && a.Clock().Sub(k.takenAt) >= keyIsTaken {
-		k.holderID = "" // the request must have ended without a claim
+		k.holderID = "" // after this time the request of that payment has ended without a claim
 	}
 	return k, err
 }
@@ -74,8 +74,8 @@ func (a *Payments) HasKey(ctx context.Context, p Payment, paid Paid) (bool, erro
 	return k.ours, ground.Refusal(err)
 }
 
-// heldByKey returns the payment that has the key, if the request is the same and its payer is
-// verified.
+// heldByKey returns the payment that has the key, if it pays for the same request, and after the
+// payer of the new payment is verified.
 func (a *Payments) heldByKey(ctx context.Context, p Payment, paid Paid, k paymentKey, verify func(context.Context) error) (claimed, error) {
 	if !p.Signed { // if the signature was checked, the payer is known, and it does not matter whether this payment would settle
 		if err := verify(ctx); err != nil {
@@ -93,7 +93,8 @@ func (a *Payments) heldByKey(ctx context.Context, p Payment, paid Paid, k paymen
 
 // awaitClaim waits until a payment that took its key in another partition is claimed. It then
 // returns ErrMoved, so that the key is read again. If the claim does not come in time, because the
-// request of that payment has ended, the payment is pending until keyIsTaken has passed.
+// request of that payment has ended, it returns *SettlementPending. A repeated request can take
+// the key after keyIsTaken.
 func (a *Payments) awaitClaim(ctx context.Context, paymentID string) error {
 	over := time.NewTimer(a.waitsFor())
 	defer over.Stop()

@@ -221,8 +221,8 @@ func (a *Payments) claiming(p Payment, paid Paid) func(context.Context) (claimed
 	}
 }
 
-// ready prepares the promise and verifies the payment. Both come before the claim, because a
-// payment that was spent elsewhere must not be claimed.
+// ready prepares the promise and verifies the payment. Both come before the claim, so that no
+// payment is claimed that was spent elsewhere or whose request cannot be answered.
 func (p Paid) ready(ctx context.Context, verify func(context.Context) error) (Promise, error) {
 	if p.VerifyFirst {
 		if err := verify(ctx); err != nil {
@@ -273,8 +273,8 @@ func (a *Payments) claim(ctx context.Context, p Payment, paid Paid, promise Prom
 
 // claimKey returns the idempotency key of the claim: the hash of the payment's id, or of the
 // buyer's payment identifier, which is unique for each receiving address. The two hashes have
-// different prefixes, so no buyer can block another buyer's payment by using its id as an
-// identifier.
+// different prefixes, so no buyer can block another buyer's payment by choosing the id of that
+// payment as an identifier.
 func (a *Payments) claimKey(p Payment) ledger.Hash {
 	if p.Identifier == "" || a.reservedIn(p) != "" {
 		return ledger.IdemKey("payment", p.ID)

@@ -104,7 +104,7 @@ func (p *PaymentRefused) Error() string { return p.Reason }
 type SettlementPending struct {
 	PaymentID   string
 	Transaction string    // transaction that may have settled the payment; empty if none is known
-	Until       time.Time // the payment can settle until this time, and cannot be found expired before; zero if not known
+	Until       time.Time // the payment can settle until this time, so only afterwards can it be found expired; zero if not known
 	Cause       error     // for the log; nil if the ledger could be read
 }
 
@@ -234,7 +234,7 @@ func (s Progress) payment() (Payment, error) {
 	return p, nil
 }
 
-// Payer returns the payer of a payment as a party. The payer's address is personal data and never
+// Payer returns the payer of a payment as a Party. The payer's address is personal data and never
 // stored unencrypted. The id of the payer's data key is used as the actor of events instead.
 func (a *Payments) Payer(ctx context.Context, tenant, network, address string) (accounts.Party, error) {
 	if a.Vault == nil {
@@ -250,7 +250,7 @@ func payerSubject(network, address string) string {
 	return "payer:" + network + ":" + strings.ToLower(address)
 }
 
-// party returns the payer of a claimed payment as a party. If the payer was erased, later events
+// party returns the payer of a claimed payment as a Party. If the payer was erased, later events
 // are encrypted with a data key for this payment alone.
 func (s Progress) party() accounts.Party {
 	return accounts.Party{Actor: s.Claim.Subject, DataKey: s.Claim.Subject, Subject: s.History.Stream}
@@ -266,8 +266,8 @@ func (s Progress) pending(cause error) *SettlementPending {
 }
 
 // SettledModes reports whether this ledger has payments that were settled in the ledger only
-// (dev), and payments that were settled on a blockchain. It reads no read model, so that the
-// program can call it at its start.
+// (dev), and payments that were settled on a blockchain. It reads the events and no read model,
+// because the program calls it at its start, when read models may be outdated.
 func (a *Payments) SettledModes(ctx context.Context) (dev, facilitator bool, err error) {
 	modes, err := a.Ledger.Directory(ctx, events.SettledModes)
 	if err != nil {
@@ -287,9 +287,9 @@ func (s Progress) Refunding() *Refund {
 	return &Refund{State: s.Refund, Amount: r.Amount, Asset: r.Asset, Network: r.Network, To: string(r.To), Transaction: string(s.sent.Transaction)}
 }
 
-// Refund is the refund of a payment. It is promised for each settled call whose recorded input
-// does not reproduce the answer. The service holds no wallet: an operator approves the refund,
-// pays it by other means, and records the transaction.
+// Refund is the refund of a payment. The service promises a refund for each settled call whose
+// recorded input does not reproduce the answer. The service holds no wallet: an operator approves
+// the refund, pays it by other means, and records the transaction.
 type Refund struct {
 	State       string // "requested", "approved" or "sent"
 	Amount      string

@@ -51,9 +51,9 @@ func (a *Payments) Settle(ctx context.Context, id string, attempt int) (state st
 	return a.keep(ctx, id, a.Settler.Settle(ctx, p, attempt))
 }
 
-// keep records the result of an attempt. It repeats this until it succeeds or ctx ends, because
+// keep records the result of an attempt. It tries again until it succeeds or ctx ends, because
 // this process may be the only one that knows that the money has moved, and the database may be
-// down. An unknown result is recorded once.
+// down. For an unknown result it tries once.
 func (a *Payments) keep(ctx context.Context, id string, found Settlement) (string, error) {
 	for {
 		state, err := a.recordEnd(context.WithoutCancel(ctx), id, found)
@@ -113,8 +113,8 @@ func operatorOnly(evidence string) string {
 // EvidenceOperator marks a result that an operator has recorded.
 const EvidenceOperator = "operator"
 
-// AppendPayment appends one event to a payment's stream and returns the state becomes. It returns
-// ErrMoved if the stream has moved since s was read.
+// AppendPayment appends one event to a payment's stream and returns the payment's new state, which
+// is the argument becomes. It returns ErrMoved if the stream has an event that s does not include.
 func (a *Payments) AppendPayment(ctx context.Context, s Progress, becomes, actor, eventType string, stored any) (string, error) {
 	pending, err := a.PaymentEvent(ctx, s, actor, eventType, stored)
 	if err != nil {
@@ -220,8 +220,9 @@ func (a *Payments) stillActive(ctx context.Context, tenant string, keyIDs []stri
 }
 
 // ResolvePayment records the result that an operator has found for an open payment: the
-// transaction that settled it, or no transaction if it will never settle. If the payment has
-// another final result, it returns the refusal conflict.
+// transaction that settled it, or no transaction if it will never settle. It returns the refusal
+// conflict if the payment has another final result, or if there is no transaction and the payment
+// can still settle.
 func (a *Payments) ResolvePayment(ctx context.Context, id, transaction string) (PaymentInfo, error) {
 	s, err := a.ReadPayment(ctx, id)
 	if err != nil {

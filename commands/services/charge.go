@@ -39,7 +39,8 @@ func (a *Services) charge(ctx context.Context, t keyedCall, answer policy.Answer
 				return a.replay(ctx, known, err)
 			}
 		}
-		// The answer must be signed with the key of the fund's partition.
+		// If the fund is in another partition, sign the answer again with the key of that
+		// partition.
 		if p.home != f.home {
 			if p, err = a.prepare(ctx, call, f.home, answer); err != nil {
 				return Reply{}, err

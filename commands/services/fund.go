@@ -59,7 +59,7 @@ func (a *Services) fundOf(ctx context.Context, call Call, freeUsedUp bool) (f fu
 	return fund{}, false, nil
 }
 
-// freeFund returns the free calls of a key in this month. An agent has no free calls.
+// freeFund returns the fund of a key's free calls in this month. An agent has none.
 func (a *Services) freeFund(_ context.Context, call Call) (fund, bool, error) {
 	return fund{charge: chargedFree, home: call.Caller.ID, stream: accounts.UsageStream(call.Caller, a.Now()), expect: ledger.Any(accounts.FreeCallsPerMonth)},
 		call.Agent == nil, nil
@@ -145,8 +145,8 @@ func (a *Services) mayCompute(ctx context.Context, call Call) error {
 	return nil
 }
 
-// homesOf returns the ids in whose partitions a call may be recorded. For an agent's call they are
-// the agent, for its credit, and the customer, for the pass.
+// homesOf returns the ids in whose partitions a call may be recorded. An agent's call is recorded
+// in the partition of the agent if credit pays, or of the customer if a pass pays.
 func (a *Services) homesOf(c Call) []string {
 	switch {
 	case c.payment != nil:

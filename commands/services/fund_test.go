@@ -16,7 +16,8 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 )
 
-// A call is not appended if a stream that its pass depends on has moved after the pass was read.
+// A call is not appended if the subscription or the entitlement of its pass changed after it was
+// read.
 func TestPassIsGuarded(t *testing.T) {
 	t.Parallel()
 	a := newServices(t, store.Product{Slug: "pass", Kind: store.Subscription, PriceCents: 100, CreditCents: 30})

@@ -23,8 +23,8 @@ type prepared struct {
 	call          events.CallCompleted
 }
 
-// prepare signs an answer if the service declares so. home is the id in whose partition it will be
-// recorded. It appends nothing.
+// prepare signs an answer if the service declares so. home is the id in whose partition the answer
+// will be recorded. prepare appends nothing.
 func (a *Services) prepare(ctx context.Context, call Call, home string, answer policy.Answer) (prepared, error) {
 	p := prepared{answer: answer, home: home, call: events.CallCompleted{
 		Service: call.Service.Name, Version: policy.Version, PriceCents: call.Service.PriceCents,

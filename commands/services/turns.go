@@ -5,15 +5,16 @@ import (
 	"sync"
 )
 
-// turns lets one call at a time use a fund, on this node. An append requires that the fund's
-// stream has not moved since it was read. So if several calls tried at the same time, only one
+// turns lets one call at a time use a fund, on this node. An append is refused if the fund's
+// stream got another event after it was read. So if several calls tried at the same time, only one
 // would succeed and the others would have to start over.
 type turns struct {
 	mu    sync.Mutex // guards queue
 	queue map[string]*turn
 }
 
-// turn is the queue of one fund. The call that has sent a value to taken holds the turn.
+// turn is the queue of one fund. The call that has sent a value to the channel taken holds the
+// turn.
 type turn struct {
 	taken chan struct{}
 	users int // number of calls that hold the turn or wait for it

@@ -29,7 +29,7 @@ func billingStream(providerID string) string { return "billing/" + providerID }
 
 // billing is the state of the stream of a provider's customer.
 type billing struct {
-	boundTo       string                                // id of the customer of the first completed checkout
+	boundTo       string                                // id (cus_…) of our customer, from the first completed checkout
 	purchases     map[string]events.PurchaseFulfilled   // by id of the provider's checkout
 	subscriptions map[string]events.SubscriptionUpdated // by subscription: the fact that compareFacts ranks highest
 	began         map[string]events.CustomerBound       // by subscription: the checkout in which it began
@@ -72,8 +72,8 @@ func (b billing) ownerOf(subscription string) string {
 }
 
 // status returns the state of a subscription at a time. A subscription is not active if the
-// payment for its current period was refunded or disputed. The invoice of the current period is
-// one whose period is not over. If no event states the invoice's period, it is the newest invoice.
+// payment for its current period was refunded or disputed. That payment belongs to an invoice
+// whose period is not over or, if no event states the invoice's period, to the newest invoice.
 func (b billing) status(s events.SubscriptionUpdated, now time.Time) string {
 	status, newest := subscriptionStatus(s, now), int64(0)
 	for _, c := range b.charges {
@@ -103,9 +103,9 @@ func withEntry[V any](m map[string]V, key string, value V) map[string]V {
 	return changed
 }
 
-// compareFacts ranks two facts about one subscription; the greater one is its state. A deletion is
-// greater than all other facts. Then the later time of the provider is greater, then a fact that
-// is not the creation, then the longer period, then the greater event id.
+// compareFacts ranks two facts about one subscription; the greater one is its state. A deletion
+// ranks above all other facts. Otherwise it compares, in this order: the provider's time; whether
+// the fact is the creation, which ranks below; the end of the period; the id of the event.
 func compareFacts(a, b events.SubscriptionUpdated) int {
 	rank := func(yes bool) int {
 		if yes {
@@ -265,8 +265,8 @@ func (a *Store) markSentBack(ctx context.Context, acc *account) error {
 	return nil
 }
 
-// ReadSubscriptions returns the state of a customer without one-time purchases and the facts about
-// their payments.
+// ReadSubscriptions returns the state of a customer without the purchases by card, so it need not
+// read the facts about their payments.
 func (a *Store) ReadSubscriptions(ctx context.Context, customerID string) (account, error) {
 	acc, all, err := a.readBillings(ctx, customerID)
 	for i, provider := range acc.providers {

@@ -28,14 +28,15 @@ type DownloadLink struct {
 
 func downloadStream(purchaseID string) string { return "download/" + purchaseID }
 
-// purchaseOf returns the purchase of a group of download links, without the suffix sentAgain.
+// purchaseOf returns the id of the purchase to which a group of download links belongs. The name
+// of a group is this id, with or without the suffix sentAgain.
 func purchaseOf(links string) string { return strings.TrimSuffix(links, sentAgain) }
 
 var (
 	errLinkUsed    = policy.Refuse(accounts.CodeGone, "", "the download link was used or has expired; request a new one")
 	errNoLink      = policy.Refuse(ground.CodeNotFound, "", "download not found")
 	errNoFile      = policy.Refuse(ground.CodeNotFound, "", "the product has no file")
-	errNoDownloads = policy.Refuse(ground.CodeDownloadsUsed, "", "every download of this purchase is used")
+	errNoDownloads = policy.Refuse(ground.CodeDownloadsUsed, "", "this purchase has no downloads left")
 )
 
 // CustomerDownload makes a link to the file of a product for a customer with an active
@@ -184,7 +185,8 @@ func (a *Store) ConsumeDownload(ctx context.Context, token string) (Product, err
 	case result.Replayed:
 		return Product{}, errLinkUsed
 	}
-	// The event has used up the link. Its row would count as one of the purchase's five links.
+	// The event has used up the link. Without its row, the link does not count as one of the
+	// purchase's five links.
 	_, _ = a.Ledger.Pool().Exec(ctx, `delete from download_links where p = 0 and token_hash = $1`, l.hash[:])
 	return l.product, nil
 }

@@ -113,16 +113,16 @@ func (a *Store) Entitlement(ctx context.Context, customerID, product string) (En
 			continue
 		}
 		if e.Status != StatusActive {
-			return e, policy.Refuse(e.Status, "", "no live entitlement")
+			return e, policy.Refuse(e.Status, "", "no active entitlement")
 		}
 		return e, nil
 	}
-	return Entitlement{}, policy.Refuse(CodeNoEntitlement, "", "no live entitlement")
+	return Entitlement{}, policy.Refuse(CodeNoEntitlement, "", "no active entitlement")
 }
 
-// ProviderCustomer returns the provider's id of the customer whose subscription can be managed:
-// one with an active subscription or else one with a payment past due. If the customer has
-// neither, it returns the refusal CodeNotFound.
+// ProviderCustomer returns the provider's id of the customer who has an active subscription or
+// else a subscription with a payment past due, so that it can be managed. If there is neither, it
+// returns the refusal CodeNotFound.
 func (a *Store) ProviderCustomer(ctx context.Context, customerID string) (string, error) {
 	list, err := a.Entitlements(ctx, customerID)
 	if err != nil {
@@ -192,7 +192,7 @@ func (a *Store) CustomerByEmail(ctx context.Context, email string) (string, erro
 }
 
 // GrantEntitlement gives a customer access to a product of the catalogue, by decision of the
-// operator. A zero until means no end. It also cancels a revocation.
+// operator. If until is zero, the access has no end. The grant also cancels an earlier revocation.
 func (a *Store) GrantEntitlement(ctx context.Context, customerID, product string, until time.Time, reason string) (Entitlement, error) {
 	if _, known := a.Product(product); !known {
 		return Entitlement{}, policy.Refuse(ground.CodeNotFound, "/product", "product not found")

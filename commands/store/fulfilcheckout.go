@@ -118,11 +118,11 @@ type billingFact struct {
 	stored    any
 }
 
-// appendFacts appends the facts of one event of the provider, once. Facts of one tenant are one
-// append. Facts of several tenants are one append each, with the same idempotency key, in the
-// given order: first the facts that decide, then those that follow from them. If the process
-// crashes between two appends, the provider gets no answer and delivers the event again, and the
-// missing facts are appended. Without new facts it appends nothing.
+// appendFacts appends the facts of one event of the provider, once. The facts of each tenant are
+// one append. These appends have the same idempotency key and are made in the given order: first
+// the facts that decide, then those that follow from them. If the process crashes between two
+// appends, the provider gets no answer and delivers the event again, and the missing facts are
+// appended. Without new facts it appends nothing.
 func (a *Store) appendFacts(ctx context.Context, from ProviderEvent, facts []billingFact) error {
 	if len(facts) == 0 {
 		return nil

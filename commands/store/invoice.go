@@ -12,12 +12,12 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// A report of a refund or a dispute names a payment. Which subscription it affects follows from
-// the invoice that the payment has paid. The provider reports the two links in separate events:
-// one names invoice and subscription, another names invoice and payment. Each is recorded in
-// billing/<invoice> or billing/<provider payment>, where the other events are found. When the last
-// of them arrives, the result is recorded in billing/<provider customer> as subscription.charged.
-// So the state of a subscription depends on one stream only.
+// A report of a refund or a dispute names a payment. To find the subscription that it affects, two
+// links are needed: from the payment to its invoice, and from the invoice to its subscription. The
+// provider reports the links in separate events. Each event is recorded in the stream of the
+// invoice or of the payment. When the last of these events arrives, the result is recorded in
+// billing/<provider customer> as subscription.charged. So the state of a subscription depends on
+// one stream only.
 
 // RecordInvoice records an event of the provider about a paid invoice.
 func (a *Store) RecordInvoice(ctx context.Context, from ProviderEvent, i events.InvoicePaid) error {
@@ -108,7 +108,7 @@ func (a *Store) followInvoice(ctx context.Context, id string) error {
 }
 
 // followCharges appends the new facts about the payments of an invoice to the customer's stream.
-// If that stream has moved since it was read, it starts over.
+// If that stream got an event after it was read, it starts over.
 func (a *Store) followCharges(ctx context.Context, i invoice) (billing, error) {
 	b, history, err := a.readBilling(ctx, i.customer)
 	if err != nil {

@@ -119,9 +119,9 @@ var (
 )
 
 // RefundUnbound requests a refund of an unbound purchase to its paying address. It refuses if the
-// file was downloaded, and after it the file cannot be downloaded any more; of two requests at the
-// same time, the one that is appended first succeeds. Repeating it returns the state of the
-// refund.
+// file was downloaded. After the refund was requested, the file cannot be downloaded any more. If
+// a download and a refund are requested at the same time, the one that is appended first succeeds.
+// If a refund was requested before, RefundUnbound returns its state.
 func (a *Store) RefundUnbound(ctx context.Context, purchaseID string) (payments.Refund, error) {
 	return ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (payments.Refund, error) {
 		u, downloads, err := a.unboundPurchase(ctx, purchaseID)

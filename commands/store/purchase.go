@@ -177,10 +177,10 @@ func identifierHash(p payments.Payment) string {
 }
 
 // mayFetchAgain returns nil if a caller who repeats a payment and has not proved to be the buyer
-// may get a link, and a refusal otherwise. The caller needs the e-mail address of the first
-// request, which is not on the blockchain; this does not help if the purchase has a payment
-// identifier. A link is given until fetchAgain after the first download, because the first answer
-// may have been lost or the download may have broken off.
+// may get a link, and a refusal otherwise. The caller must send the e-mail address of the first
+// request, which is not on the blockchain. If the purchase has a payment identifier, the address
+// is not enough. A link is given until fetchAgain after the first download, because the first
+// answer may have been lost or the download may have broken off.
 func (a *Store) mayFetchAgain(ctx context.Context, bought events.PurchaseFulfilled, address string) error {
 	ref := ""
 	if address != "" && a.Vault != nil {

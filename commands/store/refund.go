@@ -33,7 +33,8 @@ type RefundOrder struct {
 
 // RequestRefund computes a paid answer again with the engine version that gave it. If the result
 // differs, or this program does not have that version, it requests a refund, once. Refusals:
-// not_found, payment_for_other_request, and payment_not_settled if nothing was charged.
+// not_found, payment_for_other_request, and payment_not_settled if the payment is open or was
+// refused.
 func (a *Store) RequestRefund(ctx context.Context, order RefundOrder) (Reproduction, error) {
 	return ground.Retry(ctx, a.Ground, ground.Tries{}, func(ctx context.Context) (Reproduction, error) {
 		s, err := a.ReadPayment(ctx, order.PaymentID)
@@ -74,9 +75,9 @@ func (a *Store) RequestRefund(ctx context.Context, order RefundOrder) (Reproduct
 }
 
 // Recheck computes a settled call again from its stored request, and reports whether the result
-// equals the stored answer. It reports no difference if it cannot compute the payment again: the
+// equals the stored answer. It also returns true if it cannot compute the answer again: the
 // payment is not for a call, the payer was erased, or this program does not have the engine
-// version or the rule set.
+// version, the rule set or the vault's key.
 func (a *Store) Recheck(ctx context.Context, paymentID string, services func(operation string) (policy.Service, bool)) (bool, error) {
 	s, err := a.ReadPayment(ctx, paymentID)
 	if err != nil {

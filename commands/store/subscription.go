@@ -74,8 +74,8 @@ type providerFact struct {
 	stored            any
 }
 
-// recordFacts appends the facts of one event of the provider, once. Facts of several partitions
-// are one append each, with the same idempotency key. If a crash prevents one of the appends, it
+// recordFacts appends the facts of one event of the provider, once. The facts of each tenant are
+// one append, and these appends have the same idempotency key. If a crash prevents one of them, it
 // is made when the provider delivers the event again.
 func (a *Store) recordFacts(ctx context.Context, from ProviderEvent, facts ...providerFact) error {
 	key, content := from.key()
@@ -102,17 +102,17 @@ func (a *Store) recordFacts(ctx context.Context, from ProviderEvent, facts ...pr
 }
 
 // organizationOfSubscriptions returns the id of the organization that a customer's Team and
-// Business subscriptions pay for. A customer has only one, so its id is computed from the
-// customer's, and a later subscription continues the same organization.
+// Business subscriptions pay for. A customer has only one such organization: its id is computed from
+// the customer's id, so a later subscription continues the same organization.
 func organizationOfSubscriptions(customerID string) string {
 	return "org_" + strings.TrimPrefix(customerID, "cus_")
 }
 
 // followPlan changes a customer's organization to match the customer's subscriptions. It creates
-// the organization with the first active one, gives it the highest plan of the active ones, and
-// lets it lapse without any. A suspended organization stays suspended. If everything matches, it
-// changes nothing. It runs after every fact, so a later report completes what a crash has
-// prevented.
+// the organization for the first active subscription, gives it the highest plan of the active
+// subscriptions, and lets it lapse if no subscription is active. A suspended organization stays
+// suspended. If everything matches, it changes nothing. It runs after every fact, so a later
+// report completes what a crash has prevented.
 //
 // If customer and organization belong to different partitions, no append can have both as
 // preconditions. Then followPlan reads the account again after it has changed the organization,

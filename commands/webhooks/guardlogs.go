@@ -36,8 +36,8 @@ func guardReport(e ledger.Event, stored events.GuardReported) GuardReport {
 
 func guardStream(machine string) string { return "guard/" + machine }
 
-// ReportGuard records a section of a guard's log. It must continue the machine's last report. If
-// the last report is sent again, the answer is the same and nothing is recorded.
+// ReportGuard records a section of a guard's log. The section must continue the machine's last
+// report. If the last report is sent again, the answer is the same and nothing is recorded.
 func (a *Webhooks) ReportGuard(ctx context.Context, p organizations.Principal, r guardlog.Report) (GuardReport, error) {
 	if err := r.Check(); err != nil {
 		return GuardReport{}, err

@@ -196,7 +196,7 @@ func (a *Webhooks) checkWebhook(o WebhookOrder) (WebhookOrder, error) {
 	o.Topics = slices.Compact(slices.Sorted(slices.Values(o.Topics)))
 	for _, topic := range o.Topics {
 		if !slices.Contains(Topics, topic) {
-			return o, policy.Refuse("invalid_enum", "/topics", "topics must contain only existing topics")
+			return o, policy.Refuse("invalid_enum", "/topics", "topics must contain only checkpoints, decisions, reviews and violations")
 		}
 	}
 	if o.Name != "" {

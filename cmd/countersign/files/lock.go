@@ -10,8 +10,8 @@ import (
 // ErrClaimed is the error for a lock file that another running process holds.
 var ErrClaimed = errors.New("another process has locked it")
 
-// Claim creates and locks a file, which only one process can lock at a time. letGo removes it. If
-// the process is killed, the lock is free.
+// Claim creates a file and locks it; only one process can have the lock. letGo removes the file
+// and the lock. If the process is killed, the lock is free.
 func Claim(path string) (letGo func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -37,8 +37,8 @@ func Claim(path string) (letGo func(), err error) {
 	}, nil
 }
 
-// Locked calls do while this process holds the lock of a file; other callers wait. It creates the
-// file and its folder if they do not exist.
+// Locked holds the lock of a file while it calls the function do; other callers wait. It creates
+// the file and its folder if they do not exist.
 func Locked(path string, do func() error) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err

@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// ReadAtMost reads all of r. It returns an error if r has more than most bytes, so that part of a
-// text is never treated as the whole.
+// ReadAtMost reads all of r. It returns an error if r is longer than the limit "most", in bytes, so
+// that part of a text is never treated as the whole.
 func ReadAtMost(r io.Reader, most int64) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(r, most+1))
 	switch {
@@ -42,8 +42,8 @@ func ReadInput(name string) ([]byte, error) {
 	return ReadAtMost(in, MaxInput)
 }
 
-// ReadRegular reads a regular file of at most most bytes; otherwise it returns an error. It does
-// not block if the file is a pipe.
+// ReadRegular reads a regular file. It returns an error if the file is longer than this number of
+// bytes, or is not a regular file. It does not block if the file is a pipe.
 func ReadRegular(file string, most int64) ([]byte, error) {
 	f, err := openNow(file)
 	if err != nil {

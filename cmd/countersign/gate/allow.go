@@ -27,7 +27,7 @@ type Allow struct {
 // --task allows an action.
 const onceWithin, taskWithin = 15 * time.Minute, time.Hour
 
-// within returns the end of a time that begins now, in the form of an exception's Until.
+// within returns the time that is d from now, in the form of an exception's Until.
 func within(d time.Duration) string { return time.Now().Add(d).UTC().Format(time.RFC3339) }
 
 // Run asks the user and adds the exception.
@@ -37,7 +37,7 @@ func (c *Allow) Run(o *Output) error {
 	what := "rule " + c.Rule
 	switch {
 	case c.Once != "" && (c.Rule != "" || c.Action != ""), c.Rule != "" && c.Action != "":
-		return errors.New("give a rule, --action or --once, but not several of them")
+		return errors.New("give only one of these: a rule, --action, --once")
 	case c.Action != "":
 		what = "the action " + c.Action
 	case c.Once != "" || c.Rule == "":

@@ -100,7 +100,7 @@ func (own ruleset) against(ctx context.Context, path string) screen.Finding {
 
 // Doctor checks the guards of coding agents. In countersign-guard it is the whole command doctor.
 type Doctor struct {
-	Hook  bool   `help:"Start each hook as its agent would and check that it blocks a canary, and compare the rule sets of countersign and countersign-guard." default:"true"`
+	Hook  bool   `help:"Start each hook as its agent would and check that it blocks a test command, and compare the rule sets of countersign and countersign-guard." default:"true"`
 	Agent string `help:"Only this agent (claude, codex, cursor, gemini, opencode, qwen, copilot)." enum:",claude,codex,cursor,gemini,opencode,qwen,copilot" default:""`
 
 	HookCommand []string `arg:"" optional:"" name:"hook-command" help:"After --: a hook's command to check instead of those in the settings."`

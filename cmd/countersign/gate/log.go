@@ -62,8 +62,8 @@ func (c *LogShow) Run(o *Output) error {
 	return nil
 }
 
-// readLog reads the user's log. wrong describes why the log does not verify; it is empty if it
-// does.
+// readLog reads the user's log. If the log does not verify, wrong is the reason, otherwise it is
+// empty.
 func readLog(o *Output) (lines []guardlog.Line, wrong string, err error) {
 	return o.Account().Log().Read()
 }

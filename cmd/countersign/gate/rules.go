@@ -8,7 +8,7 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// Rules shows the rules behind the verdicts.
+// Rules has the commands that list the gate's rules and show one of them.
 type Rules struct {
 	List RulesList `cmd:"" help:"List the rules with id, level and title."`
 	Show RulesShow `cmd:"" help:"Show one rule: what it matches and does not match, the reason, the safer way, and examples with their verdicts."`

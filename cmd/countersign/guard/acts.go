@@ -34,8 +34,8 @@ func (a Account) pathOf(folder, name string) string {
 	return filepath.Clean(name)
 }
 
-// folderOf returns the folder in which a call runs, if the whole command runs in cwd. It returns
-// "" if the folder is unknown.
+// folderOf returns the folder in which a call runs. cwd is the folder in which the whole command
+// starts. It returns "" if the folder is unknown.
 func (a Account) folderOf(u *actionrisk.Use, cwd string) string {
 	folder := u.Folder
 	if folder == "" {
@@ -82,8 +82,8 @@ func (a Account) movedTo(u *actionrisk.Use, folder string) (out []string, last s
 }
 
 // actsIn returns the folders that a command affects: those in which its programs run, those that
-// their options set, and those of the files in their arguments. An unknown folder is "", and no
-// path contains it.
+// their options set, and those of the files in their arguments. An unknown folder is "". An
+// exception for a path does not apply to it.
 func (a Account) actsIn(trace actionrisk.Trace, cwd string) (acts []string) {
 	add := func(folder string) {
 		if !slices.Contains(acts, folder) {

@@ -76,7 +76,7 @@ func (a Account) block(b Blocked) (code string) {
 	return b.Code
 }
 
-// locked calls do while this process holds the lock of the account's state.
+// locked holds the lock of the account's state while it calls the function do.
 func (a Account) locked(do func() error) error { return files.Locked(inState(a, "lock"), do) }
 
 func writeState(path string, value any) error {
@@ -118,7 +118,7 @@ func (a Account) MayAllow(level string) error {
 }
 
 // Allow stores an exception and returns the file. One-time exceptions and those of a session are
-// stored in the state, all others in the user's settings.
+// stored in the guard's own data (State), all others in the user's settings.
 func (a Account) Allow(e Exception) (file string, err error) {
 	if i := slices.IndexFunc(actionrisk.Rules(), func(r *actionrisk.Rule) bool { return r.ID == e.Rule }); e.Rule != "" {
 		if strings.HasPrefix(e.Rule, "hook.") {
@@ -147,7 +147,8 @@ func (a Account) Allow(e Exception) (file string, err error) {
 	return file, e.addTo(file)
 }
 
-// useUp removes a one-time exception from the state. It returns false if another call has used it.
+// useUp removes a one-time exception from the guard's own data. It returns false if another call
+// has used the exception.
 func (a Account) useUp(e Exception, now time.Time) (done bool) {
 	err := a.locked(func() error {
 		s, there, _, err := readSource(a.allowedFile())

@@ -54,8 +54,8 @@ func TestAllowOnce(t *testing.T) {
 	}
 }
 
-// Critical rules and rules that protect the guard have no exceptions: the answer has no code, and
-// "gate allow" prints the reason.
+// Critical rules have no exceptions unless the operator's file allows them, and rules that protect
+// the guard have none: the answer has no code, and "gate allow" returns an error.
 func TestAllowNeverCritical(t *testing.T) {
 	m := newMachine(t)
 	for _, command := range []string{"rm -rf /", "rm ~/.claude/settings.json", "countersign gate trust"} {

@@ -21,7 +21,7 @@ import (
 // The guard judges them by the folder into which they write.
 
 // bringers lists programs that write files which their arguments do not name, each with the words
-// with which they do so; nil means that the program always does. A word such as -O also matches
+// that make it do so; nil means that the program always does. A word such as -O also matches
 // inside a group of short options such as -sLO.
 var bringers = sync.OnceValue(func() map[string][]string {
 	return map[string][]string{
@@ -93,8 +93,8 @@ func isVerb(verbs []string, word string) bool {
 	})
 }
 
-// takesIn reports whether a folder contains agents' settings or the guard's state. For programs
-// that unpack (unpacks), it also reports the folder of the guard's program.
+// takesIn reports whether a folder contains agents' settings or the guard's state. If unpacks is
+// true, for a program that unpacks, it also reports the folder of the guard's program.
 func (f fence) takesIn(path string, unpacks bool) bool {
 	if path == "" {
 		return false
@@ -179,6 +179,6 @@ func (f fence) mounts(u *actionrisk.Use, cwd string) bool {
 	return false
 }
 
-// fromEnvironmentOr returns the text of a word. If the word contains a variable of the agent's
-// environment, it is replaced by its value.
+// fromEnvironmentOr returns the text of a word. A variable in the word is replaced by its value in
+// the guard's environment, if it has one.
 func fromEnvironmentOr(w act.Word) string { return cmp.Or(fromEnvironment(w).Text, w.Text) }

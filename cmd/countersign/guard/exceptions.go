@@ -70,8 +70,9 @@ type source struct {
 	why     string // reason why the file must not relax the guard
 }
 
-// readSource reads a settings file. there is false if it does not exist. If it exists and cannot
-// be read, that is an error, because it might make the guard stricter.
+// readSource reads a settings file. The result there is false if the file does not exist. If the
+// file exists and cannot be read, readSource returns an error, because the file might contain
+// stricter settings.
 func readSource(file string) (s source, there bool, text []byte, err error) {
 	s.file = file
 	info, err := os.Stat(file)
@@ -114,7 +115,7 @@ func (e Exception) check() error {
 	_, bad := time.Parse(time.RFC3339, e.Until)
 	switch {
 	case (e.Rule == "") == (e.Action == ""):
-		return errors.New("rule or action is required, not both")
+		return errors.New("give rule or action, not both")
 	case e.Action != "" && (len(e.Action) != 64 || strings.Trim(e.Action, "0123456789abcdef") != ""):
 		return errors.New("action must be 64 lower-case hex digits")
 	case e.Path != "" && !filepath.IsAbs(e.Path):
@@ -314,7 +315,7 @@ func within(path, folder string) bool {
 	return err == nil && filepath.IsLocal(below)
 }
 
-// lower removes the rules from a verdict that exceptions allow, and sets its level to that of the
+// lower removes from a verdict the rules that exceptions allow, and sets its level to that of the
 // worst remaining rule. used are the exceptions that removed a rule.
 func (r Rules) lower(score actionrisk.ScoreOutput, session string, now time.Time) (left actionrisk.ScoreOutput, used []Exception) {
 	left = score
@@ -356,8 +357,8 @@ func noteOf(used []Exception) string {
 	return fmt.Sprintf("allowed by %s (%s)", last.file, last.Reason)
 }
 
-// verdict returns the decision for a risk level. If several files set a level to ask or deny from,
-// the strictest applies. strict is the flag of the hook. Above the operator's limit (allowUpTo),
+// verdict returns the decision for a risk level. If several files set askFrom or denyFrom, the
+// strictest value applies. strict is the flag of the hook. Above the operator's limit (allowUpTo),
 // settings cannot relax the usual decision.
 func (r Rules) verdict(level actionrisk.Level, strict bool) agents.Decision {
 	ask, deny := actionrisk.Critical+1, actionrisk.Critical+1

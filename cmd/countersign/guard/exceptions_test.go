@@ -313,7 +313,8 @@ func TestTrustFilesOfOthersOnlyTighten(t *testing.T) {
 	}
 }
 
-// The guard ignores its environment, because the agent can set it.
+// The guard ignores the environment variables that name the home and configuration folders,
+// because the agent can set them.
 func TestTrustIgnoresTheEnvironment(t *testing.T) {
 	m := newMachine(t)
 	fake := t.TempDir()

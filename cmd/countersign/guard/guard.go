@@ -30,7 +30,7 @@ import (
 
 // Guard has the settings of a hook, and the engine, account, log and time that it uses.
 type Guard struct {
-	Agent       agents.Agent // the agent whose format the answer has; empty means that the event decides, and that high risk is denied
+	Agent       agents.Agent // the agent whose format the answer has; if empty, the event shows the agent, and high risk is denied
 	Ask         string       // whether the agent asks the user about high risk: auto (if the agent is known to stop and ask), always (if its format has such an answer) or never
 	Strict      bool         // one level stricter: ask about medium risk, deny high risk
 	FailClosed  bool         // a command counts as high risk if no rule matches and it is not proven read-only
@@ -66,8 +66,8 @@ const (
 
 // Answer reads one event and answers it. It has two limits. A limit of processor time, and not of
 // real time, stops slow verdicts, so that many guards on a busy machine do not deny actions. A
-// limit of real time ends before the agent's own. The goroutine ends with its reply or with the
-// process; after a limit nothing waits for it.
+// limit of real time is shorter than the agent's own limit. The goroutine that computes the reply
+// ends with this reply or with the process; after a limit nothing waits for it.
 func (g Guard) Answer(stdin io.Reader) Reply {
 	done := make(chan Reply, 1)
 	go func() {
@@ -98,8 +98,8 @@ func (g Guard) Answer(stdin io.Reader) Reply {
 	}
 }
 
-// respond reads and answers one event, without limits. It sets by as soon as the agent is known,
-// for the answer after a panic.
+// respond reads and answers one event, without limits. As soon as the agent is known, it stores
+// the agent in by, for the answer after a panic.
 func (g Guard) respond(stdin io.Reader, by *agents.Agent) Reply {
 	text, err := io.ReadAll(io.LimitReader(stdin, maxEvent+1))
 	switch {
@@ -167,7 +167,7 @@ func (g Guard) start(got agents.Request) Reply {
 	return Reply{Stdout: got.By.Answer(agents.Pass, "")}
 }
 
-// after checks, after a tool call, that the guard judged the call before.
+// after is called after a tool call. If the log has no verdict on that call, it logs an alarm.
 func (g Guard) after(got agents.Request) {
 	if g.Log == "" || got.CallID == "" || g.Log.saw(got.CallID) {
 		return
@@ -358,8 +358,8 @@ func levelOf(name string) actionrisk.Level {
 
 func isLevel(name string) bool { return levelOf(name).String() == name }
 
-// ruleText describes a matched rule. Secrets in where are masked already; quoting removes control
-// characters.
+// ruleText describes a matched rule. The argument where must have its secrets masked; quoting
+// removes control characters.
 func ruleText(title, id, where, instead string) string {
 	text := title + " (" + id + ")"
 	if where != "" {
@@ -389,7 +389,7 @@ func wording(level actionrisk.Level, d agents.Decision, reasons []string) string
 	return text
 }
 
-// growStack makes the goroutine's stack as large as a verdict needs it. Go checks the size of a
+// growStack makes the goroutine's stack as large as a verdict needs. Go checks the size of a
 // function's frame before the function begins, so one call is enough. Otherwise Go would copy the
 // stack each time it doubles, at every start of the guard.
 //

@@ -149,8 +149,8 @@ func TestHookDetection(t *testing.T) {
 	checkReply(t, agents.Cursor, r, agents.Deny, "git.reset.hard")
 }
 
-// TestHookCursorStartsClaudesHooks: Cursor also runs the hooks in Claude Code's settings. It sends
-// its own event and reads only answers in its own format.
+// TestHookCursorStartsClaudesHooks checks that an event of Cursor is answered in Cursor's format
+// even if the hook names Claude Code. Cursor also runs the hooks in Claude Code's settings.
 func TestHookCursorStartsClaudesHooks(t *testing.T) {
 	event := `{"conversation_id":"agent-0ff308c9-62ff-40c5-be3f-03f1639700e5","generation_id":"agent-0ff308c9-62ff-40c5-be3f-03f1639700e5","model":"unknown","tool_name":"Shell","tool_input":{"command":"mkfs.ext4 /dev/countersign-canary","cwd":"/home/u/app","timeout":5000},"tool_use_id":"2460353c","cwd":"/home/u/app","session_id":"agent-0ff308c9-62ff-40c5-be3f-03f1639700e5","hook_event_name":"preToolUse","cursor_version":"1.0.0","workspace_roots":["/home/u/app"],"user_email":null,"transcript_path":null}`
 	checkReply(t, agents.Cursor, asHook(Guard{Agent: agents.Claude}, event), agents.Deny, "shell.disk.mkfs")
@@ -362,8 +362,8 @@ func newGuard(log Log, now time.Time) Guard {
 	return Guard{Agent: agents.Claude, Ask: "never", Judge: actionrisk.ScoreIn, Log: log, Now: now}
 }
 
-// TestAllowProven checks that a proven read-only action is answered with "allow", unless a rule
-// denies it, and that the agent decides on all others.
+// TestAllowProven checks that a proven read-only command is answered with "allow" and a critical
+// one with "deny", and that the agent decides on all others.
 func TestAllowProven(t *testing.T) {
 	for command, want := range map[string]string{"git status && ls": `"allow"`, "make build": "", "ls; rm -rf /": `"deny"`} {
 		for _, by := range []agents.Agent{agents.Claude, agents.Gemini} {

@@ -104,8 +104,8 @@ func (g Guard) withRealWords(s agents.Step, u *actionrisk.Use, cwd string, found
 	return strings.Join(words, " ")
 }
 
-// linkIn returns the first link in a word. It is relative to last, the folder to which the call
-// moved, or else to folder, in which the call began. real is empty if there is none.
+// linkIn returns the first link in a word. A relative path in the word begins in last, the folder
+// to which the call moved, or in folder, where the call began. real is empty if there is no link.
 func (g Guard) linkIn(s agents.Step, program string, w act.Word, cwd, folder, last string) link {
 	for _, name := range namesIn(w) {
 		option := name != w.Text
@@ -202,8 +202,8 @@ func namesIn(w act.Word) (out []string) {
 	return out
 }
 
-// leadsTo returns the real path of a name if it must be judged, otherwise "". option means that
-// the name is part of a word, so it may not be a path.
+// leadsTo returns the real path of a name if that path must be judged, otherwise "". If option is
+// true, the name is only a part of a word, so it may not be a path.
 func (g Guard) leadsTo(program, folder, name, cwd string, shell, option bool) string {
 	if strings.HasPrefix(name, "-") || strings.ContainsAny(name, "\n\x00") || strings.Contains(name, "://") {
 		return ""

@@ -96,8 +96,8 @@ func (h logHead) keep(path string) error {
 	return files.Replace(path, text)
 }
 
-// Read returns the lines of the log and checks their chain. wrong describes the first fault; it is
-// empty if there is none.
+// Read returns the lines of the log and checks their chain. If it finds a fault, wrong describes
+// the first one, otherwise wrong is empty.
 func (l Log) Read() (lines []guardlog.Line, wrong string, err error) {
 	text, err := os.ReadFile(l.file(logName))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -216,7 +216,7 @@ func Count(lines []guardlog.Line, since time.Time) Stats {
 	return s
 }
 
-// seenWithin is the number of bytes at the end of the log in which saw searches.
+// seenWithin is the number of bytes at the end of the log that the method "saw" searches.
 const seenWithin = 256 << 10
 
 // saw reports whether the end of the log contains a verdict on a tool call. If the log cannot be

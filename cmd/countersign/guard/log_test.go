@@ -45,8 +45,8 @@ func TestTheLogNoticesWhatWasDoneToIt(t *testing.T) {
 	}
 }
 
-// TestCanaryAtTheStartAndAlarmBehind checks that the log begins a session with the canary, and
-// records a tool that ran without a verdict.
+// TestCanaryAtTheStartAndAlarmBehind checks that the log begins a session with the guard's test of
+// itself (canary), and records a tool that ran without a verdict.
 func TestCanaryAtTheStartAndAlarmBehind(t *testing.T) {
 	log := Log(t.TempDir())
 	g := newGuard(log, time.Now())

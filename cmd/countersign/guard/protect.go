@@ -172,14 +172,16 @@ func (f fence) matches(pattern string, tree bool) bool {
 	return slices.ContainsFunc(hits[:min(len(hits), 256)], func(h string) bool { return f.holds(h) || tree && f.above(h) })
 }
 
-// Programs, by what they do with the files in their arguments.
+// These lists group programs by what they do with the files in their arguments.
 var (
-	// treePrograms remove or move folders with their contents, or change their permissions.
+	// The programs in treePrograms remove or move folders with their contents, or change their
+	// permissions.
 	treePrograms = []string{"rm", "rmdir", "unlink", "mv", "rename", "shred", "srm", "trash", "trash-put", "gio", "chmod", "chown", "chgrp", "chattr", "setfacl", "rimraf", "del-cli",
 		"mount", "umount", "rsync", "find", "fd", "ln", "robocopy", "rd", "rmdir", "del", "erase", "move", "ren", "icacls", "attrib", "takeown", "git"}
-	// copies write to their last operand, or to the folder of the option -t.
+	// The programs in copies write to their last operand, or to the folder of the option -t.
 	copies = []string{"cp", "install", "rsync", "scp", "ditto", "gcp", "ginstall", "copy", "xcopy", "robocopy"}
-	// makes do not change existing files: their arguments name new files, or files to read.
+	// The programs in makes do not change existing files: their arguments name new files, or files
+	// to read.
 	makes = []string{"mkdir", "md", "echo", "printf", "test", "[", "[[", "code", "cursor", "open", "xdg-open", "less", "more", "bat"}
 	// keepsFiles are Git commands that do not change the files in their arguments.
 	keepsFiles = []string{"add", "stage", "commit", "diff", "log", "show", "status", "blame", "annotate", "grep", "ls-files", "ls-tree", "check-ignore", "shortlog", "push", "fetch", "tag", "branch", "remote", "describe", "rev-parse", "cat-file", "difftool", "notes"}
@@ -425,8 +427,8 @@ func consents(u *actionrisk.Use) bool {
 
 func isHelp(w act.Word) bool { return w.Text == "--help" || w.Text == "-h" || w.Text == "--help-all" }
 
-// speaks reports whether the words from at on are only printed or searched for, or are a command
-// that the gate judges.
+// speaks reports whether a call's words, beginning with the index "at", are only printed or searched
+// for, or are a command that the gate judges.
 func speaks(u *actionrisk.Use, at int) bool {
 	return u.Proven || u.Carries || slices.Contains(makes, u.Program) || u.Program == "git" || u.Program == "gh" ||
 		at > 0 && isOwn(u) && slices.ContainsFunc(u.Words[:at], func(w act.Word) bool { return w.Text == "gate" })

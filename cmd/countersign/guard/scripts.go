@@ -37,7 +37,7 @@ var gitHooks = map[string][]string{
 }
 
 // withFiles judges an action again with the contents of the files and Git hooks that it would run.
-// It returns the worst verdict, which is score if the files make none worse.
+// It returns the worst of these verdicts, or the earlier verdict, score, if none is worse.
 func (g Guard) withFiles(action actionrisk.Action, score actionrisk.ScoreOutput, trace actionrisk.Trace) (actionrisk.ScoreOutput, actionrisk.Trace) {
 	files := map[string]string{}
 	wanted := trace.Wanted
@@ -62,8 +62,8 @@ func (g Guard) withFiles(action actionrisk.Action, score actionrisk.ScoreOutput,
 	return score, trace
 }
 
-// readWanted reads the wanted files that texts does not contain yet. more reports whether it has
-// read any.
+// readWanted reads the wanted files that texts does not contain yet. It returns true if it has read
+// any.
 func (g Guard) readWanted(texts map[string]string, wanted []string, cwd string) (more bool) {
 	for _, name := range g.expanded(wanted, cwd) {
 		if _, known := texts[name]; known || len(texts) >= maxScripts {

@@ -103,7 +103,7 @@ func (a Account) ProjectFile(folder string) (file string, text []byte, asks stri
 			return file, text, s.asks(), nil
 		}
 	}
-	return "", nil, "", errors.New("there is no " + projectFile + " here or above")
+	return "", nil, "", errors.New("there is no " + projectFile + " in this folder or its parents")
 }
 
 // Trust records that the user trusts this text of a project's file.

@@ -8,8 +8,8 @@ import (
 	"github.com/countersign/countersign/policy/actionrisk"
 )
 
-// unseenInputs lists inputs for testing a command. Each of them is critical if the command runs
-// it.
+// unseenInputs lists the inputs that takesInput tries with a command. Each of them is critical if
+// the command runs it.
 var unseenInputs = []string{agents.CanaryCommand, "drop database production;"}
 
 // opensInput matches the name of a shell or console at the start of a command. It is needed

@@ -36,7 +36,7 @@ func (c *keyIssueCmd) Run(ctx context.Context, o *screen.Output) error {
 	}
 	return o.Made(map[string]any{"apiKey": issued.APIKey, "keyId": issued.KeyID, "plan": "free",
 		"callsPerMonth": accounts.FreeCallsPerMonth, "resetsAt": canon.Stamp(issued.ResetsAt)},
-		issued.APIKey, fmt.Sprintf("%d calls a month; shown this once", accounts.FreeCallsPerMonth))
+		issued.APIKey, fmt.Sprintf("%d calls a month; shown only now", accounts.FreeCallsPerMonth))
 }
 
 type keyRevokeCmd struct {

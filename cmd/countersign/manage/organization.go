@@ -18,7 +18,8 @@ type ofOrganization struct {
 	setting.Ledger
 }
 
-// asOperator opens the ledger and calls step with the organization's operator as the principal.
+// asOperator opens the ledger and calls the function step with the organization's operator as the
+// principal.
 func (c *ofOrganization) asOperator(ctx context.Context, step func(*commands.App, organizations.Principal) error) error {
 	n, err := node.Open(ctx, &c.Ledger)
 	if err != nil {

@@ -202,7 +202,7 @@ func (c *tokenIssueCmd) Run(ctx context.Context, o *screen.Output) error {
 		if err != nil {
 			return err
 		}
-		return o.Made(issued, issued.Token, fmt.Sprintf("%s until %s; shown this once", strings.Join(issued.Scopes, " "), issued.ExpiresAt))
+		return o.Made(issued, issued.Token, fmt.Sprintf("%s until %s; shown only now", strings.Join(issued.Scopes, " "), issued.ExpiresAt))
 	})
 }
 

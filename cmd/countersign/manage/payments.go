@@ -43,8 +43,8 @@ func (c *paymentsListCmd) Run(ctx context.Context, o *screen.Output) error {
 	})
 }
 
-// writePayments prints a row for each payment that list returns. The read model has no payer and
-// no transaction, so they are read from each payment's stream.
+// writePayments prints a row for each payment that the function list returns. The read model has
+// no payer and no transaction, so they are read from each payment's stream.
 func writePayments(ctx context.Context, o *screen.Output, l *setting.Ledger, list func(*projections.Projections) ([]projections.Payment, error), heads []string, row func(projections.Payment) []string) error {
 	return node.WithReadModels(ctx, l, func(n *node.Node, p *projections.Projections) error {
 		found, err := list(p)
@@ -87,7 +87,7 @@ func (c *paymentsShowCmd) Run(ctx context.Context, o *screen.Output) error {
 	})
 }
 
-// openPayment returns a payment to show it to the operator, and records that it names the payer.
+// openPayment returns a payment for display, and records that the operator is shown the payer.
 func openPayment(ctx context.Context, app *commands.App, id string) (payments.PaymentInfo, error) {
 	info, err := app.Payment(ctx, id)
 	if err != nil {
@@ -96,8 +96,8 @@ func openPayment(ctx context.Context, app *commands.App, id string) (payments.Pa
 	return info, noteOpened(ctx, app, info.Payer)
 }
 
-// noteOpened records that the operator is shown the address of a payer, which is empty if it was
-// erased.
+// noteOpened records that the operator is shown the address of a payer. If the payer was erased,
+// the address is empty and nothing is recorded.
 func noteOpened(ctx context.Context, app *commands.App, payer string) error {
 	if payer == "" {
 		return nil

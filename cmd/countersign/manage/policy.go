@@ -22,7 +22,7 @@ type Policy struct {
 	Init     policyInitCmd     `cmd:"" help:"Write a starter policy: for purchases, for tools, or strict."`
 	Lint     policyLintCmd     `cmd:"" help:"Check a policy, without a network. Exit code 1: the policy is refused."`
 	Draft    policyDraftCmd    `cmd:"" help:"Store a policy as a draft."`
-	Activate policyActivateCmd `cmd:"" help:"Activate a draft, or a file in one step."`
+	Activate policyActivateCmd `cmd:"" help:"Activate a draft, or store a policy file and activate it in one step."`
 	Diff     policyDiffCmd     `cmd:"" help:"Compare a policy with the active one, or with another file. Exit code 1: they differ."`
 	Schema   policySchemaCmd   `cmd:"" help:"Print the JSON Schema of a policy."`
 	Show     policyShowCmd     `cmd:"" help:"Show the active policy, the drafts and the history."`

@@ -114,7 +114,7 @@ func (c *policyDiffCmd) before(ctx context.Context) (name string, canonical []by
 			if err != nil {
 				return err
 			}
-			delete(members, "version") // the other policy has none
+			delete(members, "version") // the policy in a file has no version
 			name, canonical = fmt.Sprintf("version %d, active", activations[n-1].Version), canon.Object(members)
 		}
 		return err

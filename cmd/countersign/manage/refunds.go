@@ -18,7 +18,7 @@ import (
 type Refunds struct {
 	List    refundsListCmd    `cmd:"" help:"List payments with a refund, the oldest first."`
 	Show    refundsShowCmd    `cmd:"" help:"Show a refund: each amount and who receives it."`
-	Request refundsRequestCmd `cmd:"" help:"Request the refund of any settled payment over x402, also of a purchase that was downloaded; its file cannot be downloaded any more. The next step is to approve the refund."`
+	Request refundsRequestCmd `cmd:"" help:"Request the refund of any settled payment over x402, also of a purchase that was downloaded. Afterwards its file cannot be downloaded any more. The next step is to approve the refund."`
 	Approve refundsApproveCmd `cmd:"" help:"Approve a requested refund. Then pay it and record the transaction with refunds sent."`
 	Sent    refundsSentCmd    `cmd:"" help:"Record the transaction by which an approved refund was paid."`
 }

@@ -25,7 +25,7 @@ type Webhooks struct {
 	Rotate     webhookRotateCmd     `cmd:"" help:"Give a webhook a new secret, shown once. For 24 hours messages are signed with both secrets."`
 	Remove     webhookRemoveCmd     `cmd:"" help:"Remove a webhook. Its queued messages are dropped."`
 	Deliveries webhookDeliveriesCmd `cmd:"" help:"List messages to a webhook and their states."`
-	Resend     webhookResendCmd     `cmd:"" help:"Send all dead messages of a webhook again, or one message."`
+	Resend     webhookResendCmd     `cmd:"" help:"Send the dead messages of a webhook again (those whose delivery was given up), or one message."`
 }
 
 type webhookCreateCmd struct {
@@ -48,7 +48,7 @@ func (c *webhookCreateCmd) Run(ctx context.Context, o *screen.Output) error {
 		if err != nil {
 			return err
 		}
-		return o.Made(created, created.Secret, fmt.Sprintf("%s  %s to %s; the secret is shown this once",
+		return o.Made(created, created.Secret, fmt.Sprintf("%s  %s to %s; the secret is shown only now",
 			created.WebhookID, strings.Join(created.Topics, " "), created.Origin))
 	})
 }
@@ -82,7 +82,7 @@ func (c *webhookRotateCmd) Run(ctx context.Context, o *screen.Output) error {
 		if err != nil {
 			return err
 		}
-		return o.Made(rotated, rotated.Secret, fmt.Sprintf("shown this once; messages are signed with both secrets until %s", rotated.RotatesUntil))
+		return o.Made(rotated, rotated.Secret, fmt.Sprintf("shown only now; messages are signed with both secrets until %s", rotated.RotatesUntil))
 	})
 }
 
@@ -102,7 +102,8 @@ func (c *webhookRemoveCmd) Run(ctx context.Context, o *screen.Output) error {
 	})
 }
 
-// asSender opens the ledger and calls step, which works on the message queue of a webhook.
+// asSender opens the ledger and calls the function step, which works on the message queue of a
+// webhook.
 func (c *ofOrganization) asSender(ctx context.Context, webhookID string, step func(orgID string, _ *projections.Projections) error) error {
 	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
 		if err := app.HasWebhook(ctx, p, webhookID); err != nil {

@@ -44,8 +44,8 @@ func Checkpoints(d *setting.Ledger, development bool) (keeper.Options, error) {
 	return c, err
 }
 
-// missing returns the name of a setting that is set and needs CHECKPOINT_KEY, which is not set. It
-// returns "" if there is none.
+// missing returns the name of a setting that has no effect without CHECKPOINT_KEY, if that key is
+// missing. It returns "" if there is no such setting.
 func missing(d *setting.Ledger, signer *seal.Signer) string {
 	switch {
 	case signer != nil:
@@ -140,8 +140,8 @@ func (n *Node) acceptRollbacks(ctx context.Context, c keeper.Options, rollback *
 	return rollback
 }
 
-// KeepCheckpoints starts to sign tree heads, if there is a key. said describes to the user where
-// they are stored.
+// KeepCheckpoints starts to sign tree heads, if there is a key. It returns a text for the user that
+// tells where the heads are stored.
 func (n *Node) KeepCheckpoints(ctx context.Context) (said string, err error) {
 	where := []string{n.Checkpoints.Folder.Path}
 	for _, m := range n.Checkpoints.Mirrors {

@@ -39,8 +39,8 @@ type Node struct {
 
 // Start opens the ledger that the settings name. Without DATABASE_URL it starts or joins a private
 // PostgreSQL and migrates its schema; the schema of DATABASE_URL is migrated only if migrate is
-// true. If development is true, it may create keys in the data folder. It reports slow steps to
-// say.
+// true. If development is true, it may create keys in the data folder. It calls the function say
+// before each slow step.
 func Start(ctx context.Context, d *setting.Ledger, migrate, development bool, baseURL string, log *slog.Logger, say func(string, ...any)) (*Node, error) {
 	n := &Node{Log: log}
 	url := d.DatabaseURL
@@ -220,7 +220,7 @@ func Open(ctx context.Context, d *setting.Ledger) (*Node, error) {
 	return Start(ctx, d, false, true, "", slog.New(slog.DiscardHandler), func(string, ...any) {})
 }
 
-// With opens the ledger, calls do with its commands, and closes it.
+// With opens the ledger, calls the function do with its commands, and closes the ledger.
 func With(ctx context.Context, d *setting.Ledger, do func(*commands.App) error) error {
 	n, err := Start(ctx, d, false, true, "", logs.New(slog.LevelWarn), func(string, ...any) {})
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/countersign/countersign/cmd/countersign/files"
 )
 
-// Organization returns the id of the organization that a command works on. If named is empty, that
-// is the user's default for this ledger, or else the only organization. named may be an id or a
-// name; if several organizations have the name, Organization returns an error.
+// Organization returns the id of the organization that a command works on. named may be an id or a
+// name; if several organizations have the name, Organization returns an error. If named is empty,
+// it returns the user's default for this ledger, or else the only organization.
 func (n *Node) Organization(ctx context.Context, named string) (string, error) {
 	if strings.HasPrefix(named, "org_") {
 		return named, nil

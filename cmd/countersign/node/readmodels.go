@@ -11,8 +11,8 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// WithReadModels opens the ledger, starts the read models and calls do. Queries in do wait until
-// the read models have processed all events.
+// WithReadModels opens the ledger, starts the read models and calls the function do. Queries in
+// that function wait until the read models have processed all events.
 func WithReadModels(ctx context.Context, d *setting.Ledger, do func(*Node, *projections.Projections) error) error {
 	log := logs.New(slog.LevelWarn)
 	n, err := Start(ctx, d, false, true, "", log, func(string, ...any) {})

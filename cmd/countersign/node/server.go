@@ -40,8 +40,8 @@ func startPrivate(ctx context.Context, d *setting.Ledger, log *slog.Logger, say 
 }
 
 // Database returns the URL of the database for a command that opens no ledger. Without
-// DATABASE_URL it starts or joins the private PostgreSQL and returns its URL for role. The command
-// must call leave at its end.
+// DATABASE_URL it starts or joins the private PostgreSQL and returns its URL for a login with the
+// given role. The command must call leave at its end.
 func Database(ctx context.Context, d *setting.Ledger, role string) (url string, leave func(), err error) {
 	if !d.Private() {
 		return d.DatabaseURL, func() {}, migrations.Check(ctx, d.DatabaseURL)

@@ -37,7 +37,7 @@ func (n *Node) openVault(ctx context.Context, d *setting.Ledger, development boo
 }
 
 // heedErasures makes the vault refuse data keys that the checkpoint folder lists as erased. If a
-// restored database still has such a key, it logs the erasure to repeat.
+// restored database still has such a key, it logs that the erasure must be repeated.
 func (n *Node) heedErasures(ctx context.Context) error {
 	folder := n.Checkpoints.Folder
 	n.App.KeepErased = func(tenant, keyID string) error {
@@ -60,8 +60,8 @@ func (n *Node) heedErasures(ctx context.Context) error {
 }
 
 // developmentKEK returns the key in the data folder that encrypts data keys. The first start
-// creates it. It does not create one if the ledger already has data keys, because these are
-// encrypted with a key that is missing.
+// creates it. If the ledger already has data keys, developmentKEK creates none: a new key could
+// not decrypt them.
 func (n *Node) developmentKEK(ctx context.Context, d *setting.Ledger) (string, error) {
 	text, err := setting.ReadSecret(filepath.Join(d.Dir(), "data.kek"))
 	if !errors.Is(err, fs.ErrNotExist) {

@@ -46,8 +46,8 @@ func (c *archiveMoveCmd) Run(ctx context.Context, o *screen.Output) error {
 	})
 }
 
-// moving opens the ledger and a connection as the owner of the database, calls move and prints the
-// result.
+// moving opens the ledger and a connection as the owner of the database, calls the function move
+// and prints the result.
 func moving(ctx context.Context, d *setting.Ledger, o *screen.Output, said string, move func(*node.Node, archive.Options) (int64, error)) error {
 	files, err := d.Archive()
 	if err != nil {

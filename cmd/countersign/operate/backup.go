@@ -30,7 +30,7 @@ type Backup struct {
 	Out         string   `arg:"" help:"New folder for the backup. The keys are written to the file FOLDER.keys.age: store it elsewhere, for at most 30 days."`
 	Recipients  []string `help:"age public keys for which the key file is encrypted. The private key of any one of them can decrypt it." name:"recipient" placeholder:"age1..."`
 	Passphrase  string   `help:"Encrypt the key file with this passphrase, instead of to the public keys of recipients." env:"BACKUP_PASSPHRASE" secret:"" placeholder:"TEXT"`
-	WithoutKeys bool     `help:"Leave out the keys. Without them nobody, not even the owner, can read encrypted members."`
+	WithoutKeys bool     `help:"Leave out the keys. Without them nobody, not even the owner, can read encrypted personal data."`
 	Base        bool     `help:"Copy the files of the private PostgreSQL. With the log in WAL_DIR, restore can then recover any later moment. The files contain wrapped data keys: keep them for at most 30 days, too."`
 	setting.Ledger
 }
@@ -140,7 +140,7 @@ func (c *Backup) say(ctx context.Context, o *screen.Output, n *node.Node, m back
 		}
 	}
 	if archived.Objects > 0 {
-		text += fmt.Sprintf("NOT in the backup: the archive, %d events in %d objects. They are part of the ledger: copy the store that ARCHIVE_STORE names now or later, and keep the copy as long as this backup\n", archived.Events, archived.Objects)
+		text += fmt.Sprintf("NOT in the backup: the archive, %d events in %d objects. They are part of the ledger: also copy the store in ARCHIVE_STORE, at any time, and keep that copy as long as this backup\n", archived.Events, archived.Objects)
 	}
 	return o.Result(backedUp{m, archived}, text+"next: countersign restore "+c.Out+" into an empty data folder or database, to test the backup\n")
 }
@@ -257,7 +257,7 @@ type Restore struct {
 	Keys        string `help:"Key file of the backup. Default: FOLDER.keys.age." placeholder:"FILE"`
 	Identity    string `help:"File of the age identity that decrypts the key file." placeholder:"FILE"`
 	Passphrase  string `help:"Passphrase of the key file." env:"BACKUP_PASSPHRASE" secret:"" placeholder:"TEXT"`
-	WithoutKeys bool   `help:"Restore without the keys: encrypted members stay unreadable."`
+	WithoutKeys bool   `help:"Restore without the keys: encrypted personal data stays unreadable."`
 	WAL         string `help:"For a base copy: the folder that was WAL_DIR." name:"wal" placeholder:"DIR"`
 	At          string `help:"For a base copy: recover up to this time (RFC 3339). Default: the end of the log." placeholder:"TIME"`
 	Position    string `help:"For a base copy: recover up to the commit of this position; if the ledger has several partitions, PARTITION:N." placeholder:"N"`
@@ -335,13 +335,13 @@ func (c *Restore) outside(ctx context.Context, l *ledger.Ledger) (string, error)
 	var rollback *keeper.Rollback
 	switch {
 	case errors.As(err, &rollback):
-		return fmt.Sprintf("positions %d to %d are in a published checkpoint and not in this backup: restore a newer one, or serve --accept-rollback", rollback.From, rollback.To), nil
+		return fmt.Sprintf("positions %d to %d are in a published checkpoint and not in this backup: restore a newer backup, or start countersign serve --accept-rollback", rollback.From, rollback.To), nil
 	case err != nil:
 		return err.Error(), nil
 	case found:
 		return "the newest checkpoint outside the database matches this history", nil
 	}
-	return "no checkpoint of this ledger is in " + checkpoints.Folder.Path + ", so newer events may be missing; CHECKPOINT_DIR names the folder of the nodes", nil
+	return "no checkpoint of this ledger is in " + checkpoints.Folder.Path + ", so newer events may be missing; set CHECKPOINT_DIR to the folder of the nodes", nil
 }
 
 // copyBack restores the tables or the base copy, and returns the files of the key file, by name.

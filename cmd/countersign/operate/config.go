@@ -81,8 +81,8 @@ func shownValue(v reflect.Value) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// sourceOf returns the source of a setting's value. A flag has precedence over the environment,
-// and that over a file.
+// sourceOf returns the source of a setting's value. A flag overrides the environment, and the
+// environment overrides a file.
 func sourceOf(ctx *kong.Context, env string) string {
 	for _, p := range ctx.Path {
 		if p.Flag != nil && !p.Resolved && slices.Contains(p.Flag.Envs, env) {
@@ -98,7 +98,8 @@ func sourceOf(ctx *kong.Context, env string) string {
 	return "default"
 }
 
-// byDefault returns the effective value of a setting without a value, and the source.
+// byDefault returns the effective value of a setting that is not set, and the source of this
+// value.
 func (c *Config) byDefault(env, value string) (effective, source string) {
 	base := c.BaseURL
 	if base == "" {
@@ -141,16 +142,16 @@ func (c *Config) byDefault(env, value string) (effective, source string) {
 	case "SIGNING_KEY":
 		return c.keyByDefault("signing.key", local, "none: signed services answer 503")
 	case "CHECKPOINT_KEY":
-		return c.keyByDefault("checkpoint.key", local, "none: heads are not signed")
+		return c.keyByDefault("checkpoint.key", local, "none: checkpoints are not signed")
 	case "DATA_KEK":
-		return c.keyByDefault("data.kek", local, "none: requests that need personal members get 503")
+		return c.keyByDefault("data.kek", local, "none: requests that need personal data get 503")
 	case "TOKEN_KEY":
 		return c.keyByDefault("token.key", local, "none: agents get no access tokens")
 	}
 	return value, "default"
 }
 
-// keyByDefault describes a key without a value: the development key of the data folder, or none.
+// keyByDefault describes a key that is not set: the development key of the data folder, or none.
 func (c *Config) keyByDefault(file string, local bool, none string) (value, source string) {
 	if !c.Private() {
 		return none, "default"

@@ -139,7 +139,7 @@ func openPayments(ctx context.Context, n *node.Node) []screen.Finding {
 	case len(open) == 0:
 		return []screen.Finding{screen.OK("payments", "no payment is open")}
 	}
-	return []screen.Finding{screen.Warning("payments", fmt.Sprintf("%d are open, the oldest (%s) since %s: countersign payments reconcile, or resolve",
+	return []screen.Finding{screen.Warning("payments", fmt.Sprintf("%d are open, the oldest (%s) since %s: run countersign payments reconcile, or payments resolve",
 		len(open), open[len(open)-1].PaymentID, open[len(open)-1].ClaimedAt.UTC().Format(time.RFC3339)))}
 }
 
@@ -178,7 +178,7 @@ func database(ctx context.Context, n *node.Node, byProvider bool) []screen.Findi
 		found = append(found, screen.Warning("role", "the login is a superuser: use a login that can only switch to "+migrations.AppRole))
 	}
 	if checksums != "on" {
-		found = append(found, screen.Warning("checksums", "data checksums are off: pg_checksums --enable"))
+		found = append(found, screen.Warning("checksums", "data checksums are off: turn them on with pg_checksums --enable"))
 	}
 	switch {
 	case fsync == "on" && fullPage == "on":

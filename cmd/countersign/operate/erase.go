@@ -28,11 +28,11 @@ type Erase struct {
 	DataKey     string `help:"Id of the data key to destroy, instead of the subject." name:"data-key" placeholder:"ID"`
 	Reason      string `help:"The reason, recorded in the event." required:""`
 	RequestedBy string `help:"The person who requested the erasure." name:"requested-by" required:""`
-	Vacuum      bool   `help:"Then rewrite the table of data keys, so that none of its pages has the destroyed key. Requests wait meanwhile. The role of DATABASE_URL must own the table."`
-	ApprovedBy  string `help:"The person who approved it, not the same as --requested-by." name:"approved-by" required:""`
+	Vacuum      bool   `help:"After the erasure, rewrite the table of data keys, so that none of its pages has the destroyed key. Requests wait meanwhile. The role of DATABASE_URL must own the table."`
+	ApprovedBy  string `help:"The person who approved the erasure; a different person than --requested-by." name:"approved-by" required:""`
 }
 
-// Run erases.
+// Run destroys the data key and prints what may still contain personal data.
 func (c *Erase) Run(ctx context.Context, o *screen.Output) error {
 	e := evidence.Erasure{Tenant: ledger.ServiceTenant, KeyID: c.DataKey, Reason: c.Reason, RequestedBy: c.RequestedBy, ApprovedBy: c.ApprovedBy}
 	if c.Org != "" {
@@ -59,7 +59,7 @@ func (c *Erase) Run(ctx context.Context, o *screen.Output) error {
 	if err != nil {
 		return err
 	}
-	done, left := "", "in a page of the table subject_keys until that is vacuumed (--vacuum), "
+	done, left := "", "in a page of the table subject_keys until the table is vacuumed (--vacuum), "
 	if c.Vacuum {
 		if err := vault.Vacuum(ctx, n.OwnerURL(&c.Ledger)); err != nil {
 			return fmt.Errorf("%s was destroyed, but its table was not rewritten: %w", keyID, err)

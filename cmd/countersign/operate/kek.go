@@ -16,7 +16,7 @@ import (
 
 // signerKEKCmd has the command that replaces the key that encrypts data keys.
 type signerKEKCmd struct {
-	Rotate signerRotateKEKCmd `cmd:"" help:"Wrap every data key under a new key."`
+	Rotate signerRotateKEKCmd `cmd:"" help:"Encrypt every data key with a new key."`
 }
 
 type signerRotateKEKCmd struct {

@@ -44,7 +44,7 @@ func (c *migrateStatusCmd) Run(ctx context.Context, o *screen.Output) error {
 		return err
 	}
 	if err := o.Result(map[string]any{"current": current, "latest": latest, "dirty": dirty},
-		fmt.Sprintf("at %d of %d, dirty %v\n", current, latest, dirty)); err != nil {
+		fmt.Sprintf("schema version %d of %d, dirty %v\n", current, latest, dirty)); err != nil {
 		return err
 	}
 	if dirty || current != latest {

@@ -10,7 +10,7 @@ import (
 // eventPosition is a parsed value of --position.
 type eventPosition struct {
 	partition int16
-	named     bool // false: the text has no partition, so it means the only one
+	named     bool // false: the text names no partition, so the ledger must have only one
 	position  int64
 }
 

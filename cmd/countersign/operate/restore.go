@@ -43,7 +43,8 @@ func (c *Restore) recover(ctx context.Context, m backup.Manifest, keys io.Reader
 	return files, c.recoverInto(ctx, c.Dir(), r)
 }
 
-// target returns up to which point the log is replayed: a time, a transaction, or its end.
+// target returns the point up to which the log is replayed: a time, a transaction, or the log's
+// end.
 func (c *Restore) target(ctx context.Context, m backup.Manifest, log string) (r localpg.Recovery, err error) {
 	r.WAL = log
 	switch {
@@ -56,7 +57,7 @@ func (c *Restore) target(ctx context.Context, m backup.Manifest, log string) (r 
 			return r, errors.New("the manifest's createdAt is not a time")
 		}
 		if r.At.Before(made) { // PostgreSQL would stop at the end of the copy and report no error
-			return r, fmt.Errorf("%w, which is of %s", localpg.ErrBeforeBase, m.CreatedAt)
+			return r, fmt.Errorf("%w, which was made at %s", localpg.ErrBeforeBase, m.CreatedAt)
 		}
 	case c.Position != "":
 		at, err := parsePosition(c.Position)

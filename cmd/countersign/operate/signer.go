@@ -20,8 +20,8 @@ import (
 // Signer has the commands that list and rotate signing keys.
 type Signer struct {
 	List   signerListCmd   `cmd:"" help:"List the ledger's signing keys with purpose and the positions where each is valid."`
-	Rotate signerRotateCmd `cmd:"" help:"Activate a new key, signed by the old key and by itself, and retire the old key."`
-	KEK    signerKEKCmd    `cmd:"" name:"kek" help:"Rotate the key that wraps the data keys of personal members."`
+	Rotate signerRotateCmd `cmd:"" help:"Activate a new key and retire the old one, in an event that both keys sign."`
+	KEK    signerKEKCmd    `cmd:"" name:"kek" help:"Rotate the key that encrypts the data keys (DATA_KEK)."`
 }
 
 type signerListCmd struct{ setting.Ledger }
@@ -110,5 +110,5 @@ func (c *signerRotateCmd) Run(ctx context.Context, o *screen.Output) error {
 	}
 	setting := map[string]string{ledger.PurposeRecord: "SIGNING_KEY", ledger.PurposeCheckpoint: "CHECKPOINT_KEY"}[c.Purpose]
 	return o.Result(map[string]string{"retired": from.KeyID(), "active": next.KeyID()},
-		fmt.Sprintf("%s was retired, and %s signs from now on: set %[3]s to it and restart the nodes\n", from.KeyID(), next.KeyID(), setting))
+		fmt.Sprintf("%s was retired, and %s signs from now on: set %[3]s to the new key and restart the nodes\n", from.KeyID(), next.KeyID(), setting))
 }

@@ -25,10 +25,10 @@ type Tail struct {
 	Last  int      `help:"Begin with this many of the newest events." short:"n" default:"10" placeholder:"N"`
 	Once  bool     `help:"Stop after the newest event instead of waiting for more."`
 	Type  []string `help:"Only events whose type begins with this text, such as decision or payment.settled." placeholder:"TYPE"`
-	Org   string   `help:"Only events of this organization, or of the tenant service." placeholder:"ORG"`
+	Org   string   `help:"Only events of this organization; the word service selects the service's own events." placeholder:"ORG"`
 	Match string   `help:"Only events with this text in their type, stream, actor or summary." placeholder:"TEXT"`
 
-	Position string `help:"Only the event at this position, in full, as the fan-out publishes it; if the ledger has several partitions, PARTITION:N." placeholder:"N"`
+	Position string `help:"Only the event at this position, in full, as the program fanout publishes it; if the ledger has several partitions, PARTITION:N." placeholder:"N"`
 	setting.Ledger
 }
 
@@ -66,7 +66,7 @@ func (c *Tail) follow(ctx context.Context, o *screen.Output, l *ledger.Ledger) e
 		after[p] = max(after[p]-int64(c.Last), 0)
 	}
 	for {
-		changed := l.Changed() // get the channel before reading, so that it reports an event after the read
+		changed := l.Changed() // get the channel first, so that it also reports an event that is appended after the read
 		events, err := newest(ctx, l, after)
 		switch {
 		case ctx.Err() != nil: // a signal ends the command
@@ -203,7 +203,7 @@ var telling = []string{"decision", "verdict", "conformance", "outcome", "risk", 
 // word is the name and value of a member in telling.
 type word struct{ name, text string }
 
-// told returns the members of a payload that telling lists.
+// told returns those members of a payload whose names are in the list "telling".
 func told(payload []byte) (words []word) {
 	var members map[string]jsontext.Value
 	if json.Unmarshal(payload, &members) != nil {

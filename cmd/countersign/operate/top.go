@@ -61,7 +61,7 @@ func (e counted) is(types []string, with word) bool {
 	return (types == nil || slices.Contains(types, e.kind)) && (with == word{} || slices.Contains(e.told, with))
 }
 
-// topState is kept from one refresh to the next.
+// topState is what top keeps in memory between two refreshes.
 type topState struct {
 	after  []int64 // position of the last event read, by partition
 	window []counted

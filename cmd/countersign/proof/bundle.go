@@ -203,7 +203,7 @@ func inWords(reason string) string {
 			"            If the checkpoint is only older than your pin, nothing is wrong: ask for a new export, and never replace the pin by hand.\n" +
 			"            If history was taken back, the newest checkpoint of the service (countersign pin https://...) is older than your pin, too: show both to the operator of the service.\n"
 	case strings.HasPrefix(reason, "with: "):
-		return "KEPT        You have a record, signed by the service, that this export must have and has not: show both to the operator of the service.\n" +
+		return "KEPT        You have a record, signed by the service, that this export must contain and does not contain: show both to the operator of the service.\n" +
 			"            A decision from before an erasure of its agent is under an earlier data key, which an export of the agent alone does not cover: compare it with an export of the whole history.\n"
 	case strings.HasPrefix(reason, "pin: FORK"):
 		return "FORK        This is another history than the one your pin knows: the service has shown two histories. Keep both, and show them to the operator of the service.\n"

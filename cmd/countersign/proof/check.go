@@ -19,7 +19,7 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// Check is the check that a program makes right before it pays or calls. It checks that the
+// Check is the command that a program runs right before it pays or calls. It checks that the
 // decision is about the pending call, belongs to this organization, and is still valid. It needs
 // no database. It asks the service only whether an emergency stop has ended the decision.
 type Check struct {
@@ -27,7 +27,7 @@ type Check struct {
 	Approval string `help:"The signed approval of a decision that needed a review." placeholder:"FILE"`
 	Org      string `help:"Id of the organization whose decision it must be: equal calls of two organizations have equal action hashes." required:"" env:"COUNTERSIGN_ORG" placeholder:"ORG_ID"`
 	URL      string `name:"url" help:"Service to ask whether an emergency stop or another policy has ended the decision. Without this flag, check cannot notice a stop." env:"COUNTERSIGN_URL" placeholder:"URL"`
-	Token    string `help:"Token of the organization that may read (svco_...), for --url." env:"COUNTERSIGN_TOKEN" secret:"" placeholder:"TOKEN"`
+	Token    string `help:"Organization token (svco_...) with the scope assurance:read, for --url." env:"COUNTERSIGN_TOKEN" secret:"" placeholder:"TOKEN"`
 	State    string `help:"File that lists the decisions used on this machine. Default: used.json in the user's state folder." placeholder:"FILE"`
 	setting.TrustedKeys
 	Call string `arg:"" help:"The pending call as JSON: {\"protocol\",\"intent\"}, or the intent alone."`

@@ -34,11 +34,11 @@ type packed struct {
 
 // howToCheck returns a line that explains how to verify the file.
 func (c *packed) howToCheck() string {
-	return fmt.Sprintf("check it: countersign verify %s --keys jwks.json, or unpack it and python3 export/verify.py --keys jwks.json export\n", c.Out)
+	return fmt.Sprintf("check it: countersign verify %s --keys jwks.json, or unpack it and run python3 export/verify.py --keys jwks.json export\n", c.Out)
 }
 
-// notEnded returns a line that says that a period, which ends at to, had not ended when the bundle
-// was issued.
+// notEnded returns a line that says that the period had not ended when the bundle was issued, or ""
+// if the period had ended. The parameter "to" is the end of the period.
 func notEnded(to, issuedAt string) string {
 	if bundle.Reversed(issuedAt, to) {
 		return ""
@@ -124,7 +124,7 @@ func (c *packed) write(ctx context.Context, o *screen.Output, named bool, export
 	if c.Out == "-" {
 		return c.pack(ctx, o, named, o.Stdout, true, export)
 	}
-	file, err := files.Create(c.Out) // before the export is recorded, so that no export is recorded if the file cannot be written
+	file, err := files.Create(c.Out) // create the file before the export is recorded, so that no export is recorded if this fails
 	if err != nil {
 		return m, err
 	}
@@ -132,10 +132,10 @@ func (c *packed) write(ctx context.Context, o *screen.Output, named bool, export
 	return m, file.Close(err)
 }
 
-// pack makes the bundle and writes it, packed, to the writer to. If direct is true, to is standard
-// output, a pipe or a device, which passes the data on at once; then pack writes only after the
-// export is recorded in the ledger, so that no data leaves without a record. Otherwise it writes
-// before the export is recorded, so that a full disk leaves no record.
+// pack makes the bundle and writes it, packed, to the writer `to`. direct means that this writer
+// is standard output, a pipe or a device, which passes the data on at once. Then pack writes only
+// after the export is recorded in the ledger, so that no data leaves without a record. Otherwise
+// it writes first, so that no export is recorded if the disk is full.
 func (c *packed) pack(ctx context.Context, o *screen.Output, named bool, to io.Writer, direct bool, export exporter) (m evidence.Exported, err error) {
 	n, err := node.Start(ctx, &c.Ledger, false, true, "", logs.New(slog.LevelWarn), func(string, ...any) {})
 	if err != nil {
@@ -174,8 +174,8 @@ func (c *packed) pack(ctx context.Context, o *screen.Output, named bool, to io.W
 // bound is a time that the user gives, with the name of its flag or argument.
 type bound struct{ name, text string }
 
-// span returns start and end of the time that the user selects, as RFC 3339: of the period named,
-// if it is not empty, or from first to next. Each may be empty.
+// span returns start and end of the time that the user selects, as RFC 3339. If named is a period
+// such as 2026Q3, these are its bounds, otherwise first and next. Each may be empty.
 func span(named string, first, next bound) (from, to string, err error) {
 	if named != "" {
 		if first.text != "" || next.text != "" {

@@ -114,7 +114,8 @@ func refusePin(o *screen.Output, found pinnedHead, no string) error {
 	return screen.ErrNo
 }
 
-// refuses returns the reason why head does not extend before, or "" if it does.
+// refuses returns the reason why a new checkpoint, "head", does not extend the stored one, "before".
+// It returns "" if it does.
 func refuses(before, head checkpoint.Checkpoint, proofs consistencyProofs) (string, error) {
 	switch {
 	case before.Size > head.Size:
@@ -134,7 +135,8 @@ func refuses(before, head checkpoint.Checkpoint, proofs consistencyProofs) (stri
 	return "", nil
 }
 
-// consistencyProofs returns the proof that the tree of size to extends the tree of size from.
+// consistencyProofs returns the proof that the larger of two trees extends the smaller one.
+// The parameters are the sizes of the two trees.
 type consistencyProofs func(from, to int64) ([]tree.Hash, error)
 
 // read returns the checkpoint of a service, an export or a file, and a function that gets
@@ -202,9 +204,9 @@ func readHashes(text []byte) ([]tree.Hash, error) {
 	return hashes, nil
 }
 
-// trusted returns the checkpoint keys that the user trusts: those in the file of --keys, or those
-// that the service returned when it was asked for the first time. The latter are stored next to
-// the pin. first reports whether the service was asked now.
+// trusted returns the checkpoint keys that the user trusts: those in the file of --keys, else
+// those that an earlier run has stored next to the pin, else those that the service returns now.
+// It stores new keys next to the pin. first is true if the service was asked.
 func (c *Pin) trusted(ctx context.Context) (keys headKeys, first bool, err error) {
 	kept := c.Pin + ".keys.json"
 	name := c.Keys

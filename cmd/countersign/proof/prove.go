@@ -16,7 +16,7 @@ import (
 type Prove struct {
 	packed
 	Agent   string `help:"The agent's id, exactly as it was sent." required:"" placeholder:"ID"`
-	Between string `help:"First moment of the period, as an RFC 3339 time or a date. The first moment after the period follows it: --between 2026-07-01 2026-10-01." placeholder:"FROM"`
+	Between string `help:"The first moment of the period and the first moment after it, each as an RFC 3339 time or a date: --between 2026-07-01 2026-10-01." placeholder:"FROM"`
 	Until   string `arg:"" optional:"" name:"to" help:"With --between: the first moment after the period."`
 	Period  string `help:"Instead of two times: a quarter, month or year, such as 2026Q3, 2026-09 or 2026." placeholder:"PERIOD"`
 }

@@ -51,7 +51,7 @@ func (c *replayDiffCmd) Run(ctx context.Context, o *screen.Output) error {
 			continue
 		}
 		differs = true
-		b.WriteString("NOT as the events say (countersign replay rebuild " + name + " heals it)\n")
+		b.WriteString("NOT as the events say (countersign replay rebuild " + name + " repairs it)\n")
 		for _, d := range compared.Differences {
 			fmt.Fprintf(&b, "  %-14s %s: %s\n", d.What, d.Table, d.Key)
 		}
@@ -181,7 +181,7 @@ func inText(r evidence.Replayed, asked bool) string {
 		fmt.Fprintf(&b, "%d decisions, %d come out the same, byte for byte; %d of %d verdicts\n", r.Decisions, r.Equal, r.Verdicts.Equal, r.Verdicts.Verdicts)
 	}
 	if n := r.Verdicts.VerdictAlone; n > 0 {
-		fmt.Fprintf(&b, "of %d of these verdicts risk, score and rules come out the same; this program writes the rest of the answer otherwise\n", n)
+		fmt.Fprintf(&b, "of %d of these verdicts risk, score and rules come out the same; the rest of the answer differs, because another program version wrote it\n", n)
 	}
 	for _, d := range r.Different {
 		fmt.Fprintf(&b, "DIFFERENT       %s at position %d: %s was %s, comes out as %s %s\n", d.DecisionID, d.Position, d.What, d.Recorded, d.Replayed, strings.Join(d.RuleIDs, " "))

@@ -18,7 +18,7 @@ func (c *Verify) checkSample() error {
 	case c.Sample == 0 && c.Nonce == "":
 		return nil
 	case c.Sample < 1 || c.Sample > bundle.MaxSample:
-		return fmt.Errorf("--sample must be 1 to %d, the number of decisions that --nonce draws", bundle.MaxSample)
+		return fmt.Errorf("--sample, the number of decisions to draw, must be 1 to %d", bundle.MaxSample)
 	case c.Nonce == "" || control:
 		return errors.New("--nonce must be a text of your own without control characters: it decides which decisions --sample draws")
 	case len(c.Files) != 1:
@@ -33,7 +33,7 @@ type sampled struct {
 	Sample bundle.Sample `json:"sample"`
 }
 
-// sample answers with the decisions that the nonce draws from a valid export.
+// sample prints the decisions that the nonce selects from a valid export.
 func (c *Verify) sample(ctx context.Context, o *screen.Output, opened *bundle.Bundle, result bundle.Result, text string) error {
 	drawn, err := opened.Sample(ctx, c.Sample, c.Nonce)
 	if err != nil {

@@ -62,7 +62,7 @@ func (c *Check) ask(ctx context.Context, decision assurance.DecisionRecord, reco
 	case !said.Holds && said.Reason != nil:
 		return screen.Printable(*said.Reason), nil
 	case !said.Holds:
-		return "the service says that the decision does not hold", nil
+		return "the service reports that the decision does not permit the call any more", nil
 	case approval != nil && decision.Decision == assurance.NeedsReview && (said.ApprovalID == nil || *said.ApprovalID != approval.ApprovalID):
 		return "the service has another approval of this decision", nil
 	}

@@ -57,7 +57,7 @@ func (c *Views) Run(ctx context.Context, o *screen.Output) error {
 			return fmt.Errorf("--form must be one of %s", strings.Join(allowed, ", "))
 		}
 	}
-	// With keys, verify the export first. A false export gets no views.
+	// With keys, verify the export first. For an export that is not valid, write no views.
 	made := madeViews{Files: []string{}, Tenant: m.Tenant}
 	var heads []ed25519.PublicKey
 	if c.Keys != "" || len(c.Key) > 0 {

@@ -179,8 +179,8 @@ func Printable(text string) string {
 	}, text)
 }
 
-// Coloured reports whether the output has colours. when is the value of --color. With "auto" it
-// has colours on a terminal, unless NO_COLOR is set (no-color.org).
+// Coloured reports whether the output has colours. The argument when is the value of --color. With
+// "auto" the output has colours on a terminal, unless NO_COLOR is set (no-color.org).
 func Coloured(when string, terminal bool) bool {
 	switch when {
 	case "always":

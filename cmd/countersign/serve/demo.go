@@ -77,7 +77,7 @@ func (c *Demo) Run(ctx context.Context, o *screen.Output) (err error) {
 	if len(report.Faults) > 0 {
 		return screen.ErrNo
 	}
-	fmt.Fprintf(t.out, "\nThat was the main job. Start your own service: countersign serve\n")
+	fmt.Fprintf(t.out, "\nThese were the main functions. Start your own service: countersign serve\n")
 	return nil
 }
 
@@ -141,7 +141,7 @@ func (t *tour) callAll(ctx context.Context) error {
 		return err
 	}
 	t.key = key.APIKey
-	t.note("%s…  good for %d calls a month, shown this once", key.APIKey[:17], key.CallsPerMonth)
+	t.note("%s…  good for %d calls a month, shown only now", key.APIKey[:17], key.CallsPerMonth)
 
 	t.say("Ask the quick gate about five commands: POST /api/agent-services/action-safety/quick")
 	for _, command := range demoCommands {

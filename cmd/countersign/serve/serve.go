@@ -1,4 +1,4 @@
-// Package serve implements the commands serve and demo, which start and stop the service.
+// Package serve implements the command serve, which runs the service, and the command demo.
 package serve
 
 import (
@@ -40,7 +40,7 @@ type Command struct {
 	setting.Service
 	setting.X402
 	Verbose        bool `help:"Log every request." short:"v"`
-	AcceptRollback bool `help:"Continue with a database that lacks published events; a signed event records which." name:"accept-rollback" rare:""`
+	AcceptRollback bool `help:"Continue with a database that lacks events covered by a published checkpoint. A signed event records which events were lost." name:"accept-rollback" rare:""`
 	AcceptFindings bool `help:"Continue to append although the daily verification found altered history; /readyz still reports it." name:"accept-findings" rare:""`
 }
 

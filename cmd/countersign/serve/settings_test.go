@@ -44,8 +44,8 @@ func TestTokenKeyIsAnotherThanTheSigningKey(t *testing.T) {
 	}
 }
 
-// With the private database and a loopback listener, a missing key is created and stored. In all
-// other cases it stays missing.
+// With the private database and a loopback listener, a missing key is created and stored. With
+// another listener or database it stays missing.
 func TestDevelopmentTokenKeyIsKept(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

@@ -19,7 +19,7 @@ import (
 )
 
 // SecretsFromFiles reads the value of a flag with the tag "secret" from a file, if the environment
-// variable NAME_FILE names one. Only the owner may be able to read the file.
+// variable NAME_FILE names one. It refuses a file that users other than its owner can read.
 var SecretsFromFiles = kong.Resolvers(kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	if !flag.Tag.Has("secret") || len(flag.Envs) == 0 {
 		return nil, nil

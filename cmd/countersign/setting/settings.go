@@ -34,13 +34,13 @@ type Ledger struct {
 	SigningKey  string `help:"Ed25519 key that signs records: a seed as 64 hex digits or PKCS #8 PEM, or the ssh-ed25519 line of a key in the SSH agent." env:"SIGNING_KEY" name:"signing-key" secret:"" placeholder:"KEY"`
 	NextKey     string `help:"The next signing key. Nodes that have both keys switch to it when countersign signer rotate activates it." env:"NEXT_SIGNING_KEY" name:"next-signing-key" secret:"" placeholder:"KEY" rare:""`
 	CatalogFile string `help:"Catalogue of products that replaces the built-in one." env:"CATALOG_FILE" name:"catalog-file" placeholder:"FILE" rare:""`
-	DataKEK     string `help:"Key of 64 hex digits that wraps the data keys of personal members. Keep a copy: without this key the members cannot be read." env:"DATA_KEK" name:"data-kek" secret:"" placeholder:"KEY" rare:""`
+	DataKEK     string `help:"Key of 64 hex digits that encrypts the data keys, which encrypt personal data. Keep a copy: without this key, personal data cannot be read." env:"DATA_KEK" name:"data-kek" secret:"" placeholder:"KEY" rare:""`
 
-	CheckpointKey     string   `help:"Key that signs the heads of the ledger's tree, in a format of the signing key. It must be a different key." env:"CHECKPOINT_KEY" name:"checkpoint-key" secret:"" placeholder:"KEY" rare:""`
-	CheckpointDir     string   `help:"Folder for signed heads, preferably not on the disk of the database. Default: checkpoints in the data folder." env:"CHECKPOINT_DIR" name:"checkpoint-dir" placeholder:"DIR" rare:""`
-	CheckpointMirrors []string `help:"Further stores for signed heads: a folder, git:FOLDER, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME." env:"CHECKPOINT_MIRRORS" name:"checkpoint-mirrors" placeholder:"PLACE" rare:""`
+	CheckpointKey     string   `help:"Key that signs the ledger's checkpoints (tree heads), in the same format as the signing key. It must be a different key." env:"CHECKPOINT_KEY" name:"checkpoint-key" secret:"" placeholder:"KEY" rare:""`
+	CheckpointDir     string   `help:"Folder for signed checkpoints, preferably not on the disk of the database. Default: checkpoints in the data folder." env:"CHECKPOINT_DIR" name:"checkpoint-dir" placeholder:"DIR" rare:""`
+	CheckpointMirrors []string `help:"Further stores for signed checkpoints: a folder, git:FOLDER, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME." env:"CHECKPOINT_MIRRORS" name:"checkpoint-mirrors" placeholder:"PLACE" rare:""`
 	ArchiveStore      string   `help:"Store of the payloads that countersign archive moved out of the database: a folder, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME." env:"ARCHIVE_STORE" name:"archive-store" placeholder:"PLACE" rare:""`
-	Witnesses         []string `help:"Witnesses that cosign heads (C2SP tlog-witness), each as 'KEY URL'." env:"WITNESSES" name:"witnesses" placeholder:"WITNESS" rare:""`
+	Witnesses         []string `help:"Witnesses that cosign checkpoints (C2SP tlog-witness), each as 'KEY URL'." env:"WITNESSES" name:"witnesses" placeholder:"WITNESS" rare:""`
 
 	Serves           bool `kong:"-"` // set only by serve: refuse a database that can lose commits
 	Begins           bool `kong:"-"` // the command may create the ledger, with its database and keys
@@ -72,7 +72,7 @@ func (d *Ledger) ByProvider() bool { return d.Durability == "provider" }
 
 // Service has the settings that only serve has.
 type Service struct {
-	OwnershipProofs []string      `help:"Proofs for indexers that the payee of X402_PAY_TO runs this service." env:"X402_OWNERSHIP_PROOFS" name:"x402-ownership-proofs" placeholder:"PROOF" rare:""`
+	OwnershipProofs []string      `help:"Proofs that the owner of the address X402_PAY_TO runs this service, for indexers of x402 services." env:"X402_OWNERSHIP_PROOFS" name:"x402-ownership-proofs" placeholder:"PROOF" rare:""`
 	Listen          string        `help:"Address of the public listener." env:"LISTEN" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
 	BaseURL         string        `help:"URL by which callers reach the service. Default: the address of the listener." env:"BASE_URL" name:"base-url" placeholder:"URL"`
 	MetricsListen   string        `help:"Address of the listener for metrics and profiles. Default: 127.0.0.1:9464, or a free port if that is taken." env:"METRICS_LISTEN" name:"metrics-listen" placeholder:"HOST:PORT" rare:""`
@@ -90,7 +90,7 @@ type Service struct {
 	Traces          string        `help:"OpenTelemetry collector for traces, by OTLP over HTTP, such as http://127.0.0.1:4318. Default: no traces." env:"OTEL_EXPORTER_OTLP_ENDPOINT" name:"traces" placeholder:"URL" rare:""`
 	TraceHeaders    string        `help:"Headers for the collector, as name=value separated by commas." env:"OTEL_EXPORTER_OTLP_HEADERS" name:"trace-headers" secret:"" placeholder:"HEADERS" rare:""`
 	Migrate         bool          `help:"First migrate the schema of DATABASE_URL."`
-	Drain           time.Duration `help:"At shutdown, how long readiness fails before the listener closes." default:"0s" rare:""`
+	Drain           time.Duration `help:"At shutdown, how long /readyz reports the service as not ready before the listener closes." default:"0s" rare:""`
 }
 
 // LettersFile is the file in the data folder to which e-mail is written if no mail server is set.

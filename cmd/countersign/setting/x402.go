@@ -58,7 +58,7 @@ func (x *X402) Open(ctx context.Context, d *Ledger, onThisMachine bool, log *slo
 		AssetVersion: x.X402AssetVer, MaxTimeoutSeconds: x.X402MaxTimeout, Dev: mode == payments.ModeDev})
 	switch {
 	case mode == payments.ModeOff:
-		return &Settler{Said: "off: use a free key (X402_MODE turns them on)"}, nil
+		return &Settler{Said: "off: callers use a free key (set X402_MODE to turn payments on)"}, nil
 	case err != nil:
 		return nil, err
 	case mode == payments.ModeFacilitator:
@@ -90,7 +90,7 @@ func (x *X402) openFacilitator(ctx context.Context, terms x402.Terms, log *slog.
 	}
 	if !f.Proves() {
 		log.Warn("without X402_RPC_URL a payment whose settlement gets no answer stays unknown until an operator resolves it")
-		said += "; set X402_RPC_URL, or lost settlements stay unknown"
+		said += "; set X402_RPC_URL, or a payment whose settlement gets no answer stays unknown"
 	}
 	return &Settler{Settler: f, Terms: terms, Run: f.Run, Said: said}, nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign/countersign/api/x402/x402test"
 )
 
-// For each mode, the error names the setting that is missing. No setting replaces another one.
+// For each mode, the error names the setting that is missing or wrong.
 func TestStartConditionsOfX402(t *testing.T) {
 	t.Parallel()
 	chain := x402test.NewChain(t, time.Now)

@@ -22,9 +22,9 @@ func (a Agent) Instructions(program string) string {
 }
 
 // entry returns the configuration only. It has a hook before each tool, and two more so that a
-// removed guard is noticed: one at the start of each session and subagent judges the canary, and
-// one after each tool checks that the tool had a verdict ("gate log" shows an alarm if not).
-// doctor --hook checks the guard only when it is run.
+// removed guard is noticed: one at the start of each session and subagent judges the canary (a
+// dangerous test command), and one after each tool checks that the tool had a verdict ("gate log"
+// shows an alarm if not). doctor --hook checks the guard only when it is run.
 func (a Agent) entry(program string) (string, error) {
 	quoted, err := jsontext.AppendQuote(nil, ShellWord(program)+" gate hook --agent "+string(a))
 	path, err2 := jsontext.AppendQuote(nil, program)
@@ -83,7 +83,7 @@ acceptEdits, plan and auto, and denied in bypassPermissions and dontAsk, which a
 		`Codex runs a new or changed hook only after you have trusted it: open /hooks in Codex. Until then Codex
 silently skips it, as it skips every hook of a project that is not trusted. Codex has no "ask" before
 a tool: high risk is denied. Hooks do not see what the model types into a running program, so a shell
-or SQL console without its command counts as high. Codex continues if the hook cannot be started or is too
+or SQL console without its command counts as high risk. Codex continues if the hook cannot be started or is too
 slow, so check the path. Older versions need hooks = true under
 [features] in config.toml.`,
 	},

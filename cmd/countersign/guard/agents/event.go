@@ -196,8 +196,8 @@ const (
 // same effect, so that both get the same verdict.
 type Step struct {
 	Command string
-	Shell   bool   // Command is the agent's own shell command; false if it replaces a file tool or is a tool call
-	Shown   string // text for the reason, with secrets masked; empty: an excerpt of Command
+	Shell   bool   // true: Command is a shell command of the agent; false: the guard made Command from a call of another tool
+	Shown   string // text for the reason, with secrets masked; empty means an excerpt of Command
 	writes  string // path of the file that the step writes
 }
 
@@ -246,7 +246,7 @@ func ReadEvent(text []byte, named Agent) (Request, error) {
 	case Cursor:
 		got.CanAsk = e.Name == "beforeShellExecution" || e.Name == "beforeMCPExecution"
 	case VSCode, Copilot:
-		got.CanAsk = true // it was not tested whether they wait for the user
+		got.CanAsk = true // AsksHold stays false: it was not tested whether these agents wait for the user
 	}
 	if got.Moment != BeforeTool {
 		return got, nil
@@ -284,8 +284,8 @@ func (e event) call() string {
 	return "#" + canon.Hash([]byte(e.SessionID + "\x00" + tool + "\x00" + input))[:16]
 }
 
-// Agent returns the agent that sent the event, by its form. If two agents use the same form, it
-// returns the one that knows fewer answers.
+// Agent returns the agent that sent the event, recognized by the event's form. If two agents use
+// the same form, it returns the one that understands fewer kinds of answers.
 func (e event) Agent() (Agent, bool) {
 	switch e.Name {
 	case "BeforeTool", "AfterTool":
@@ -494,8 +494,9 @@ const maxEdited = 256 << 10
 // parts.
 const maxStandIn = 24 << 10
 
-// writes adds steps for a text that is written to a file. They judge it as a redirection of the
-// text, and a notebook cell also as the code that it runs.
+// writes adds steps for a text that is written to a file. One step judges a shell command that
+// writes the file. Other steps judge text that will run: a notebook cell, a file such as .envrc,
+// or a command in a prompt for an agent.
 func (a *Request) writes(file, content string, in input) error {
 	if real := a.realOf(file); !runsItself().MatchString(file) && runsItself().MatchString(real) {
 		for part := range parts(content) {

@@ -68,8 +68,9 @@ func (a Agent) Uninstall(where Where) (Change, error) {
 	return a.change("", where)
 }
 
-// asBefore returns the text of a settings file before Install, if after has no other changes. gone
-// is true if there was no file. known is false if the old text cannot be determined.
+// asBefore returns the text that a settings file had before Install, if its present text, "after",
+// differs only by what Install added. gone is true if there was no file. known is false if the old
+// text cannot be determined.
 func asBefore(path string, after []byte) (text []byte, gone, known bool) {
 	copies, _ := filepath.Glob(globEscape(path) + copySuffix + "*")
 	slices.Sort(copies)

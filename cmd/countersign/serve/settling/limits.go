@@ -6,7 +6,7 @@ import "time"
 const (
 	atOnce         = 8
 	scanned        = 1000 // open payments that a sweep reads
-	attemptsInRow  = 3    // attempts in a row; after that the payment waits
+	attemptsInRow  = 3    // attempts in a row; after that the payment waits for its next turn
 	firstPause     = time.Second
 	longestPause   = time.Minute
 	attemptTimeout = 45 * time.Second // 30 s for the facilitator, the rest for the blockchain and the ledger

@@ -44,13 +44,13 @@ type Reconciler struct {
 
 	mu     sync.Mutex // guards the fields below
 	closed bool
-	active map[string]*attempts // by payment: the row of attempts that is running
+	active map[string]*attempts // by payment: the series of attempts that is running
 	next   map[string]turn      // by payment: when this node tries an open payment again
 }
 
-// attempts is a row of attempts to settle one payment, with pauses.
+// attempts is a series of attempts to settle one payment, with pauses.
 type attempts struct {
-	ended chan struct{} // closed when the row ends
+	ended chan struct{} // closed when the series ends
 	now   chan struct{} // receives a value if a request waits, to skip the pause
 }
 
@@ -68,14 +68,15 @@ func New(c Config) *Reconciler {
 	return r
 }
 
-// Take starts a row of attempts to settle a payment; attempt is the number of the first. If a row
-// is running, Take skips its pause. The returned channel is closed when the row ends.
+// Take starts a series of attempts to settle a payment. attempt is the number of the first one. If
+// a series is already running for the payment, Take ends its pause. The returned channel is closed
+// when the series ends.
 func (r *Reconciler) Take(id string, attempt int) <-chan struct{} {
 	return r.begin(id, attempt, attemptsInRow, func() {})
 }
 
-// begin starts a row of attempts, unless one is running for the payment. It calls done when it has
-// nothing more to do for this call.
+// begin starts a series of attempts, unless one is running for the payment. It calls the function
+// done when it has nothing more to do for this call.
 func (r *Reconciler) begin(id string, attempt, inRow int, done func()) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,7 +102,8 @@ func (r *Reconciler) begin(id string, attempt, inRow int, done func()) <-chan st
 	return a.ended
 }
 
-// row makes up to row attempts, with growing pauses, until the payment is settled or refused.
+// row makes attempts with growing pauses until the payment is settled or refused, or r is closed.
+// The parameter "row" is the largest number of attempts.
 func (r *Reconciler) row(id string, attempt, row int, a *attempts) {
 	open := true
 	pause := firstPause

@@ -517,7 +517,7 @@ func TestReviewPage(t *testing.T) {
 	dev.want(dev.get("/reviews"), 200, "No decision of yours waits for a review.")
 	dev.want(dev.get("/reviews/"+id), 404, "not found")
 	auditor := c.people["auditor"]
-	auditor.want(auditor.get("/reviews/"+id), 200, "An owner or admin resolves it.")
+	auditor.want(auditor.get("/reviews/"+id), 200, "Only an owner or admin can approve or reject it.")
 	auditor.want(auditor.form("/reviews/"+id, url.Values{"verdict": {"approved"}, "reason": {"x"}}), 403, "missing role owner or admin")
 	verdict := url.Values{"verdict": {"approved"}, "reason": {"<b>checked</b>"}}
 	dev.want(dev.form("/reviews/"+id, verdict), 403, "missing role owner or admin")

@@ -22,7 +22,7 @@ func TestAPolicyIsMadeOnThePages(t *testing.T) {
 	c.decide(t, decisionBody("k1", weather))
 	dev, admin, auditor := c.people["developer"], c.people["admin"], c.people["auditor"]
 	dev.want(dev.get("/policies"), 200, "Start from x402")
-	dev.want(dev.get("/policies/new?template=strict"), 200, "1 of 1 would change.</strong> Compared with the active policy, version ")
+	dev.want(dev.get("/policies/new?template=strict"), 200, "1 of 1 would change</strong>, compared with version ")
 	auditor.want(auditor.get("/policies/new"), 403, "missing")
 	const custom = `{"policyId":"default","custom":1}`
 	written := dev.form("/policies/new", url.Values{"do": {"check"}, "policy": {custom}, "was": {custom}, "f_maxUsdPerTransaction": {"2.50"},

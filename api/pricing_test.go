@@ -108,6 +108,6 @@ func TestTheIntroductoryCreditIsNamed(t *testing.T) {
 	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	for _, path := range []string{"/.well-known/x402", "/llms.txt", "/pricing", "/api/pricing", "/auth.md"} {
-		b.want(b.get(path), 200, "The first $1 of calls is free for the first 100 verified agents: an agent is verified by a mailbox or by its owner")
+		b.want(b.get(path), 200, "The first $1 of calls is free for the first 100 verified agents. An agent is verified by a link in an e-mail, or by its owner")
 	}
 }

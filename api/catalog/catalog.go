@@ -5,7 +5,7 @@
 //	  {"slug": "kit", "name": "Kit", "description": "What it is and for whom.", "kind": "one_time",
 //	   "priceCents": 100, "deliverable": "ZIP archive: …", "file": "files/kit"},
 //	  {"slug": "pass", "name": "Pass", "description": "…", "kind": "subscription",
-//	   "priceCents": 2900, "deliverable": "3500 credit cents per paid month.", "creditCents": 3500},
+//	   "priceCents": 2900, "deliverable": "$35 of credit per paid month.", "creditCents": 3500},
 //	  {"slug": "team", "name": "Team", "description": "…", "kind": "subscription",
 //	   "priceCents": 9900, "deliverable": "An organization.", "plan": "team"}
 //	]}

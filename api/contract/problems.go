@@ -70,7 +70,7 @@ var problems = []explained{
 	{ground.CodeUnauthorized, http.StatusUnauthorized, "The request has no credential, or one that is unknown, revoked or expired, or it has the header of a credential twice.", uncharged, "only with a valid credential", "Send X-API-Key with a key of POST /api/keys/free, a PAYMENT-SIGNATURE, or a new token."},
 	{accounts.CodeInvalidClient, http.StatusUnauthorized, "The client id or secret is wrong.", uncharged, never, "Send the client id and secret that the registration returned. POST /api/auth/register issues new ones."},
 	{organizations.CodeForbidden, http.StatusForbidden, "The credential is valid but does not have this right, or a browser sent the request from another site.", uncharged, never, "Use a credential whose role and organization have the right."},
-	{accounts.CodeInsufficientScope, http.StatusForbidden, "The token does not have the scope of this operation.", uncharged, "only with a token that has the scope", "Request a token with the scope. For some scopes, a customer must have claimed the agent."},
+	{accounts.CodeInsufficientScope, http.StatusForbidden, "The token does not have the scope of this operation.", uncharged, "only with a token that has the scope", "Request a token with the scope. Some scopes also require that a customer has claimed the agent."},
 	{store.CodeNoEntitlement, http.StatusForbidden, "The customer has not bought that product.", uncharged, never, "Buy the product, or use a credential of the customer who bought it."},
 	{store.StatusCanceled, http.StatusForbidden, "Access has ended because the subscription was canceled.", uncharged, never, "Buy a new subscription."},
 	{store.StatusPastDue, http.StatusForbidden, "Access is suspended because a payment of the subscription is late.", uncharged, "yes, after the payment", "Pay in the billing portal: POST /api/billing-portal returns its address."},
@@ -99,7 +99,7 @@ var problems = []explained{
 	{assurance.CodeWeakerPolicy, http.StatusConflict, "The policy in the request allows more than the active policy.", "no decision was recorded", never, "Send a policy that is at least as strict as the active one, or no policy."},
 
 	{ground.CodeQuota, http.StatusTooManyRequests, "The key's free calls of this month are used up, and no pass pays for more.", uncharged, "after resetsAt", "Buy a pass at upgradeUrl. If payPerCall is true, you can also send the same call with an x402 payment."},
-	{ground.CodeTooManyKeys, http.StatusTooManyRequests, "Too many keys were issued to this network address this month.", uncharged, "next month", "Use the key that you have."},
+	{ground.CodeTooManyKeys, http.StatusTooManyRequests, "Too many keys were issued this month for this e-mail address from this network address.", uncharged, "next month", "Use the key that you have."},
 	{op.CodeRateLimited, http.StatusTooManyRequests, "There were too many requests with this credential or, without a valid credential, from this network address.", uncharged, "after Retry-After", "Send fewer requests at a time."},
 
 	{ground.CodeUnavailable, http.StatusServiceUnavailable, "The service could not confirm that it did the request: the database or the ledger does not answer, or too many requests are under way.", "unknown: if there was a charge, repeating the same request gets the answer without a second charge", sameAgain, "Repeat the same request after Retry-After."},

@@ -70,7 +70,7 @@ type Limits struct {
 }
 
 // AtMedium is the instruction for a verdict of medium risk. All texts use this wording.
-const AtMedium = "stop: call nextRecommendedCall, apply the controls it names, and only then go on; where you cannot, ask a person"
+const AtMedium = "stop: make the call in nextRecommendedCall, apply the controls that its answer lists, and only then run the action; if you cannot, ask a person"
 
 // Medium returns AtMedium for templates.
 func (Facts) Medium() string { return AtMedium }

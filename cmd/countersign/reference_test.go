@@ -55,7 +55,7 @@ description: Every command of countersign, with its arguments and flags.
 updated: 2026-11-26
 ---
 
-Results go to standard output, all other messages to standard error. Exit code 0: success. 1: the result is negative (a record was changed, an action needs approval). 2: the command failed.
+This page is for everyone who uses the command line: look up what a command does, and its arguments and flags. Results go to standard output, all other messages to standard error. The exit code is 0 after success, 1 if the result is negative (for example, a record was changed or an action needs approval), and 2 if the command failed.
 
 Every command has ` + "`--json`" + ` (results as JSON), ` + "`--quiet` (only the result, no advice), `--color` (auto, always or never), `--help` and `--help-all`" + `. Commands that open a ledger also take its [settings](/docs/settings) as flags, and ` + "`--no-fetch`" + `, which never downloads a PostgreSQL.
 `)
@@ -130,7 +130,7 @@ description: Every setting of the service, with its environment name, flag, defa
 updated: 2026-11-26
 ---
 
-A setting is a flag or an environment variable; if both are given, the flag counts. ` + "`countersign config`" + ` prints the value of each setting (secrets masked) and its source. Prefer a file for a secret: ` + "`NAME_FILE`" + ` names a file that contains the value. If a setting is invalid, the program stops with a message that names the setting, before it writes anything.
+This page is for operators: look up a setting, and how to set it. A setting is a flag or an environment variable; if both are given, the flag is used. ` + "`countersign config`" + ` prints the value of each setting (secrets masked) and its source. For a secret prefer a file: set ` + "`NAME_FILE`" + ` to the path of a file that contains the value, such as ` + "`SIGNING_KEY_FILE`" + `. If a setting is invalid, the program stops with a message that names the setting, before it writes anything.
 
 Without any settings ` + "`countersign serve`" + ` runs with a private PostgreSQL and development keys, for this machine only. [Self-hosting](/docs/self-hosting) lists the settings that a permanent installation needs.
 `)

@@ -81,5 +81,5 @@ func (r *Room) postRemoveMember(v *web.Visit) (web.View, error) {
 
 func (r *Room) postArguments(v *web.Visit) (web.View, error) {
 	_, err := r.Commands.KeepArguments(v.Request.Context(), v.Principal, v.Form.Get("arguments"), "changed on the page of members")
-	return web.View{Location: "/members", Done: "Setting changed: which arguments of tools are kept."}, err
+	return web.View{Location: "/members", Done: "The setting for the arguments of tools was changed."}, err
 }

@@ -23,7 +23,7 @@ type X402 struct {
 	X402MaxTimeout int    `help:"Maximum duration of a payment in seconds, 60 to 600." env:"X402_MAX_TIMEOUT_SECONDS" name:"x402-max-timeout-seconds" default:"300" rare:""`
 	X402URL        string `help:"URL of the facilitator that verifies and settles payments." env:"X402_FACILITATOR_URL" name:"x402-facilitator-url" placeholder:"URL"`
 	X402Bearer     string `help:"Bearer token for the facilitator." env:"X402_FACILITATOR_BEARER" name:"x402-facilitator-bearer" secret:"" placeholder:"TOKEN" rare:""`
-	X402KeyID      string `help:"Id of an API key of the Coinbase Developer Platform, if that is the facilitator. Each request then gets its own token." env:"X402_FACILITATOR_KEY_ID" name:"x402-facilitator-key-id" placeholder:"ID" rare:""`
+	X402KeyID      string `help:"Id of an API key of the Coinbase Developer Platform, if that is the facilitator. The service then makes a token for each request to it." env:"X402_FACILITATOR_KEY_ID" name:"x402-facilitator-key-id" placeholder:"ID" rare:""`
 	X402KeySecret  string `help:"Secret of the API key in X402_FACILITATOR_KEY_ID." env:"X402_FACILITATOR_SECRET" name:"x402-facilitator-secret" secret:"" placeholder:"SECRET" rare:""`
 	X402Minimal    bool   `help:"Send the facilitator only the members that every facilitator supports." env:"X402_FACILITATOR_MINIMAL" name:"x402-facilitator-minimal" rare:""`
 	X402RPC        string `help:"JSON-RPC node of the network, which proves the result of a payment if the facilitator does not answer. Recommended." env:"X402_RPC_URL" name:"x402-rpc-url" secret:"" placeholder:"URL" rare:""`

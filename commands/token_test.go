@@ -222,7 +222,7 @@ func TestStalePrincipalCannotAppend(t *testing.T) {
 	wantRefusal(t, err, "forbidden", "organization credential required")
 	_, err = two.IssueToken(t.Context(), stale, organizations.TokenOrder{})
 	wantRefusal(t, err, "forbidden", "organization credential required")
-	_, err = two.DraftPolicy(t.Context(), drafts, []byte(`{"policyId":"default","requireHttps":true}`))
+	_, err = two.DraftPolicy(t.Context(), drafts, []byte(`{"policyId":"default","requireHttps":true}`), "")
 	wantRefusal(t, err, "unauthorized", "invalid or expired token")
 	clean(t, one)
 }

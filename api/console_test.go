@@ -34,7 +34,13 @@ func TestSelectedReviewsAreRejectedTogether(t *testing.T) {
 	admin.form("/reviews/"+resolved, url.Values{"verdict": {"approved"}, "reason": {"It is expected work"}})
 	admin.want(admin.get("/reviews/"+resolved), 200, "<blockquote>It is expected work</blockquote>")
 	admin.want(admin.form("/reviews/reject", url.Values{"id": {one}}), 400, "reason must be 1 to 1000 characters")
-	admin.want(admin.form("/reviews/reject", url.Values{"reason": {"no"}}), 400, "Select 1 to 25 decisions")
+	admin.want(admin.form("/reviews/reject", url.Values{"id": {one}}), 400, `value="`+one+`" checked`)
+	none := admin.form("/reviews/reject", url.Values{"reason": {"out of scope"}, "at": {"/reviews?agent=agent-8"}})
+	admin.want(none, 400, "Nothing was rejected: select at least one decision: tick its box in the list.")
+	admin.want(none, 400, `value="out of scope"`)
+	if !strings.Contains(none.body, kept) || strings.Contains(none.body, one) {
+		t.Errorf("the filter of the list is lost: %s", none.body)
+	}
 	auditor.want(auditor.form("/reviews/reject", url.Values{"id": {one}, "reason": {"no"}}), 403, "")
 	got := admin.form("/reviews/reject", url.Values{"id": {one, two, resolved}, "reason": {"the loop of last night"}})
 	admin.want(admin.follow(got), 200, "2 of 3 decisions rejected. Not recorded for the others: decision was already resolved.")

@@ -152,7 +152,7 @@ func (r *Room) postOrganization(v *web.Visit) (web.View, error) {
 	for _, m := range list {
 		if m.OrgID == v.Form.Get("orgId") {
 			v.Session.Choose(m.OrgID)
-			return web.View{Location: goesOnTo(v), Done: "You now act for " + words.Visible(m.Name) + " now."}, nil
+			return web.View{Location: goesOnTo(v), Done: "You now act for " + words.Visible(m.Name) + "."}, nil
 		}
 	}
 	return web.View{}, policy.Refuse(organizations.CodeForbidden, "", "organization credential required")

@@ -3,6 +3,7 @@ package api_test
 import (
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/countersign/countersign/commands/accounts"
 )
@@ -49,6 +50,9 @@ func TestAgentDrawsOnThePassOfWhoClaimedIt(t *testing.T) {
 	status(`"remainingCents":3475,"totalCents":3500,"usedCents":25`)
 	run("quick", 200)
 	u.status(`"usedCents":26`)
+	u.site.clock.Add(7 * time.Minute)
+	u.want(u.get("/account"), 200, `<span class="ago">7 minutes ago`)
+	u.site.clock.Add(-7 * time.Minute)
 	// When the credit and the pass are spent, a call that was already paid can be repeated, but
 	// not a new call.
 	once := func(key string, want int) {

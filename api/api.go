@@ -86,6 +86,7 @@ type Server struct {
 	public      *public.Room
 	assets      []web.Asset
 	reviews     *mail.Reviews
+	drafts      *mail.Drafts
 	figures     sync.Map // caches []plot.Figure by operation
 
 	services      *services.Services
@@ -121,7 +122,7 @@ type Server struct {
 func New(c Config) (*Server, error) {
 	app := c.App
 	s := &Server{app: app, projections: c.Projections, durability: c.Durability, noHeads: c.NoCheckpoints,
-		reviews: mail.NewReviews(app.Decisions, c.Projections, c.Mail, c.Log)}
+		reviews: mail.NewReviews(app.Decisions, c.Projections, c.Mail, c.Log), drafts: mail.NewDrafts(app.Decisions, c.Mail, c.Log)}
 	sessions, err := credential.NewSessions(app.Ledger.Pool(), app.BaseURL, app.Clock)
 	if err != nil {
 		return nil, err
@@ -164,7 +165,7 @@ func New(c Config) (*Server, error) {
 	s.oauth = &accounts.OAuth{Accounts: app.Accounts, Mail: s.mail, Callers: callers, Answers: answers}
 	s.organizations = &organizations.Organizations{Commands: app.Organizations, Projections: c.Projections}
 	s.decisions = &decisions.Decisions{Commands: app.Decisions, Projections: c.Projections, Reviews: s.reviews, Telemetry: telemetry}
-	s.policies = &decisions.Policies{Commands: app.Decisions}
+	s.policies = &decisions.Policies{Commands: app.Decisions, Drafts: s.drafts}
 	s.publicKeys = &evidence.PublicKeys{Accounts: app.Accounts}
 	s.webhooks = &webhooks.Webhooks{Commands: app.Webhooks, Projections: c.Projections}
 	s.deliveries = webhooks.NewDeliveries(app.Webhooks, c.Projections, telemetry, c.Log)
@@ -300,6 +301,9 @@ func (s *Server) Service(id string) (policy.Service, bool) {
 	return policy.Service{}, false
 }
 
-// Close stops the e-mails to reviewers. It waits until the e-mails in progress are sent, or ctx
-// ends. It may be called twice.
-func (s *Server) Close(ctx context.Context) { s.reviews.Close(ctx) }
+// Close stops the e-mails to reviewers and admins. It waits until the e-mails in progress are sent,
+// or ctx ends. It may be called twice.
+func (s *Server) Close(ctx context.Context) {
+	s.reviews.Close(ctx)
+	s.drafts.Close(ctx)
+}

@@ -296,8 +296,8 @@ func TestOrderAndTextsOfErrors(t *testing.T) {
 			t.Errorf("challenge %q", none.header.Get("WWW-Authenticate"))
 		}
 		request(t, decisions+"?access_token="+n.token, "", good).want(t, 401, "authentication required")
-		request(t, decisions, "svco_rubbish", large).want(t, 401, "invalid or expired token")
-		request(t, decisions, n.token[:len(n.token)-1]+"!", good).want(t, 401, "invalid or expired token")
+		request(t, decisions, "svco_rubbish", large).want(t, 401, organizations.ErrToken.Error())
+		request(t, decisions, n.token[:len(n.token)-1]+"!", good).want(t, 401, organizations.ErrToken.Error())
 		request(t, decisions, free.APIKey, large).want(t, 403, "organization credential required")
 		request(t, decisions, readOnly.Token, large).want(t, 403, "missing scope assurance:decide")
 		request(t, receipts, readOnly.Token, large).want(t, 403, "missing scope assurance:receipt")

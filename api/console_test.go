@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html"
 	"net/url"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -15,7 +16,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/commands/evidence"
 	"github.com/countersign/countersign/commands/webhooks"
+	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/policy/assurance"
 )
 
@@ -31,7 +34,13 @@ func TestSelectedReviewsAreRejectedTogether(t *testing.T) {
 	admin.form("/reviews/"+resolved, url.Values{"verdict": {"approved"}, "reason": {"It is expected work"}})
 	admin.want(admin.get("/reviews/"+resolved), 200, "<blockquote>It is expected work</blockquote>")
 	admin.want(admin.form("/reviews/reject", url.Values{"id": {one}}), 400, "reason must be 1 to 1000 characters")
-	admin.want(admin.form("/reviews/reject", url.Values{"reason": {"no"}}), 400, "Select 1 to 25 decisions")
+	admin.want(admin.form("/reviews/reject", url.Values{"id": {one}}), 400, `value="`+one+`" checked`)
+	none := admin.form("/reviews/reject", url.Values{"reason": {"out of scope"}, "at": {"/reviews?agent=agent-8"}})
+	admin.want(none, 400, "Nothing was rejected: select at least one decision: tick its box in the list.")
+	admin.want(none, 400, `value="out of scope"`)
+	if !strings.Contains(none.body, kept) || strings.Contains(none.body, one) {
+		t.Errorf("the filter of the list is lost: %s", none.body)
+	}
 	auditor.want(auditor.form("/reviews/reject", url.Values{"id": {one}, "reason": {"no"}}), 403, "")
 	got := admin.form("/reviews/reject", url.Values{"id": {one, two, resolved}, "reason": {"the loop of last night"}})
 	admin.want(admin.follow(got), 200, "2 of 3 decisions rejected. Not recorded for the others: decision was already resolved.")
@@ -314,23 +323,61 @@ func TestWalkPrint(t *testing.T) {
 	} {
 		w.do(emulation.SetEmulatedMedia().WithMedia(""))
 		w.open(place)
-		w.do(emulation.SetEmulatedMedia().WithMedia("print"))
-		var text string
-		var controls int
-		w.do(chromedp.Evaluate(`document.body.innerText`, &text),
-			chromedp.Evaluate(`[...document.querySelectorAll("button, input, select, textarea, nav, a.button, summary.button")].filter(e => e.offsetParent).length`, &controls))
-		for _, part := range append(parts, "Acme ("+c.orgID+")", " UTC") {
-			if !strings.Contains(text, part) {
-				t.Errorf("the print of %s lacks %q:\n%s", place, part, text)
-			}
+		w.prints(place, append(parts, "Acme ("+c.orgID+")", " UTC"))
+	}
+}
+
+// prints checks what the open page prints: it contains these parts, only exact times and complete
+// ids, and no controls.
+func (w *window) prints(place string, parts []string) {
+	w.t.Helper()
+	w.do(emulation.SetEmulatedMedia().WithMedia("print"))
+	var text string
+	var controls int
+	w.do(chromedp.Evaluate(`document.body.innerText`, &text),
+		chromedp.Evaluate(`[...document.querySelectorAll("button, input, select, textarea, nav, a.button, summary.button")].filter(e => e.offsetParent).length`, &controls))
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			w.t.Errorf("the print of %s lacks %q:\n%s", place, part, text)
 		}
-		for _, part := range []string{" ago", "just now", "…", "Copy"} {
-			if strings.Contains(text, part) {
-				t.Errorf("the print of %s has %q:\n%s", place, part, text)
-			}
+	}
+	for _, part := range []string{" ago", "just now", "…", "Copy"} {
+		if strings.Contains(text, part) {
+			w.t.Errorf("the print of %s has %q:\n%s", place, part, text)
 		}
-		if controls > 0 {
-			t.Errorf("the print of %s has %d controls", place, controls)
-		}
+	}
+	if controls > 0 {
+		w.t.Errorf("the print of %s has %d controls", place, controls)
+	}
+}
+
+// TestWalkPrintOfABundle checks the same for the pages in a bundle: the statement about an agent,
+// and the report.
+func TestWalkPrintOfABundle(t *testing.T) {
+	t.Parallel()
+	s, c := reviewing(t)
+	s.keepCheckpoints(t)
+	d := c.decide(t, toolBody("k3", "agent-8", "drop", "low")).decision(t)
+	c.report(t, d, "mcp", "fulfilled")
+	folder := t.TempDir()
+	from, to := s.clock.Now().UTC().Truncate(time.Hour), s.clock.Now().UTC().Add(time.Hour)
+	m, err := s.app.ExportHistory(t.Context(), evidence.Export{Tenant: c.orgID, Actor: "operator", Folder: folder, Statement: true,
+		Filters: bundle.Filters{Agent: "agent-8", Receipts: true, From: from.Format(time.RFC3339), To: to.Format(time.RFC3339)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded, err := s.app.Ledger.BySequence(t.Context(), c.orgID, []int64{d.Ledger.Sequence})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := recorded[d.Ledger.Sequence]
+	w := s.openWindow(t)
+	axe := w.axe()
+	for _, page := range []string{"statement", "report"} {
+		w.do(emulation.SetEmulatedMedia().WithMedia(""), chromedp.Navigate("file://"+filepath.Join(folder, "views", page+".html")), chromedp.WaitReady("h1", chromedp.ByQuery))
+		w.obeys(axe, page)
+		w.within(page, 1280)
+		w.shoot("bundle-" + page)
+		w.prints(page, []string{c.orgID, m.ExportID, m.LastHash, first.ID, first.Hash.String(), first.Occurred().UTC().Format("2006-01-02T15:04:05.000000Z"), from.Format(time.DateTime) + " UTC"})
 	}
 }

@@ -58,9 +58,13 @@ func AssuranceRoutes() (routes map[string]bool, faults []string) {
 	return routes, faults
 }
 
-// ReviewMessages waits until the e-mails to reviewers are sent. If orgID is not empty, it first
-// sends that organization's next e-mail at once, without the pause between two e-mails.
-func (s *Server) ReviewMessages(orgID string) { s.reviews.Sent(orgID) }
+// ReviewMessages waits until the e-mails to reviewers are sent. If now is set, the next e-mail to
+// each organization is sent first, without its pause.
+func (s *Server) ReviewMessages(now bool) { s.reviews.Sent(now) }
+
+// DraftMessages waits until the e-mails about drafts are sent. If now is set, the next e-mail about
+// the drafts of each author is sent first, without its pause.
+func (s *Server) DraftMessages(now bool) { s.drafts.Sent(now) }
 
 // Pages returns the declared pages.
 func (s *Server) Pages() []web.Route { return s.web.Routes() }

@@ -193,12 +193,12 @@ func TestEveryRoleAtEveryRoute(t *testing.T) {
 			"a member of none":             {stranger, nil, 403, "organization credential required"},
 			"an API key":                   {without, []string{"X-API-Key", key.APIKey}, 403, "organization credential required"},
 			"an API key as bearer":         {without, []string{"Authorization", "Bearer " + key.APIKey}, 403, "organization credential required"},
-			"a token as API key":           {without, []string{"X-API-Key", c.token}, 401, "invalid or expired token"},
-			"rubbish":                      {without, []string{"Authorization", "Bearer x"}, 401, "invalid or expired token"},
-			"basic":                        {without, []string{"Authorization", "Basic YTpi"}, 401, "invalid or expired token"},
-			"a revoked token":              {without, []string{"Authorization", "Bearer " + revoked}, 401, "invalid or expired token"},
-			"two headers":                  {without, []string{"Authorization", "Bearer " + c.token, "Authorization", "Bearer " + c.token}, 401, "invalid or expired token"},
-			"a bad token beside a session": {c.people["owner"], []string{"Authorization", "Bearer x"}, 401, "invalid or expired token"},
+			"a token as API key":           {without, []string{"X-API-Key", c.token}, 401, "invalid or expired token: send the header Authorization once, as Bearer, a space and a token"},
+			"rubbish":                      {without, []string{"Authorization", "Bearer x"}, 401, organizations.ErrToken.Error()},
+			"basic":                        {without, []string{"Authorization", "Basic YTpi"}, 401, "invalid or expired token: send the header Authorization once, as Bearer, a space and a token"},
+			"a revoked token":              {without, []string{"Authorization", "Bearer " + revoked}, 401, organizations.ErrToken.Error()},
+			"two headers":                  {without, []string{"Authorization", "Bearer " + c.token, "Authorization", "Bearer " + c.token}, 401, "invalid or expired token: send the header Authorization once, as Bearer, a space and a token"},
+			"a bad token beside a session": {c.people["owner"], []string{"Authorization", "Bearer x"}, 401, organizations.ErrToken.Error()},
 		} {
 			path := route.path
 			if strings.HasSuffix(name, "query") {
@@ -560,7 +560,7 @@ func TestRightsEndOnEveryNode(t *testing.T) {
 	if err := one.app.RevokeToken(t.Context(), c.now(t), c.tokens[organizations.ScopeDraft][5:17], "left"); err != nil {
 		t.Fatal(err)
 	}
-	program.want(program.get("/api/assurance/policies", drafter...), 401, `{"error":"invalid or expired token"}`)
+	program.want(program.get("/api/assurance/policies", drafter...), 401, `{"error":"`+organizations.ErrToken.Error()+`"}`)
 	auditor.want(auditor.get("/api/assurance/policies"), 200, "active")
 	decision := program.post("/api/assurance/decisions", decisionBody("k1", weather), bearer...)
 	program.want(decision, 201, "decisionId")
@@ -580,7 +580,7 @@ func TestRightsEndOnEveryNode(t *testing.T) {
 		program.post("/api/assurance/decisions", decisionBody("k1", weather), bearer...), // a repeated request
 		program.post("/api/assurance/decisions", decisionBody("k2", weather), bearer...),
 	} {
-		program.want(got, 401, `{"error":"invalid or expired token"}`)
+		program.want(got, 401, `{"error":"`+organizations.ErrToken.Error()+`"}`)
 	}
 	clean(t, one)
 }

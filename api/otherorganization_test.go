@@ -118,7 +118,7 @@ func TestEveryFormCarriesItsOrganization(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	draft, err := s.app.DraftPolicy(t.Context(), operator, []byte(toolPolicy)) // drafted by another member, so that the owner may activate it
+	draft, err := s.app.DraftPolicy(t.Context(), operator, []byte(toolPolicy), "") // drafted by another member, so that the owner may activate it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestAnAddressOfAnOrganizationLeadsThere(t *testing.T) {
 	s := newSite(t, api.Databases.New(t))
 	acme, beta, ada := acmeAndBeta(t, s)
 	id := acme.decide(t, decisionBody("k1", strings.Replace(weather, `"network":"base",`, "", 1))).decision(t).Record.DecisionID
-	s.server.ReviewMessages("")
+	s.server.ReviewMessages(false)
 	message := s.outbox.Messages()[0]
 	for _, l := range s.outbox.Messages() {
 		if strings.Contains(l.Subject, "waits for your review") {

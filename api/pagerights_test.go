@@ -49,7 +49,7 @@ func TestEveryPageAsksForTheRightThatItDeclares(t *testing.T) {
 	c := newCrew(t, s, "business", "acme.example")
 	c.activate(t, toolPolicy)
 	things := c.furnish(t)
-	draft, err := s.app.DraftPolicy(t.Context(), c.now(t), []byte(toolPolicy)) // the draft is by another member, so that only the role decides who may activate it
+	draft, err := s.app.DraftPolicy(t.Context(), c.now(t), []byte(toolPolicy), "") // the draft is by another member, so that only the role decides who may activate it
 	if err != nil {
 		t.Fatal(err)
 	}

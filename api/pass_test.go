@@ -275,7 +275,12 @@ func TestAccountKeysOnThePage(t *testing.T) {
 	}
 	u := &subscriber{browser: ada, site: s}
 	u.want(u.quick(key), 200, "scored")
+	used := s.clock.Now().UTC().Format("2 January 2006, 15:04:05 UTC")
+	s.clock.Add(9 * time.Minute)
+	ada.form("/account/keys", nil)
 	page := ada.get("/account")
+	ada.want(page, 200, `title="`+used+`"><span class="ago">9 minutes ago`)
+	ada.want(page, 200, `data-label="Last use">never`)
 	ada.want(page, 200, `<code>`+key[:17]+`</code></td><td data-label="State"><span class="badge active">active</span>`)
 	id := regexp.MustCompile(`name="keyId" value="(key_[0-9A-Z]{26})"`).FindStringSubmatch(page.body)
 	if id == nil || strings.Contains(page.body, key) {

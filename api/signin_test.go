@@ -314,7 +314,14 @@ func TestLinkWorksOnce(t *testing.T) {
 		t.Fatalf("%d %s", got.status, got.body)
 	}
 	other := s.browser(t)
-	other.want(other.form("/sign-in/confirm", confirm), 410, "was used or has expired")
+	used := other.form("/sign-in/confirm", confirm)
+	other.want(used, 410, "was used or has expired: request a new one")
+	if strings.Contains(used.body, "Back to the page") {
+		t.Error("the page of a used link leads back to the link")
+	}
+	if got := other.get("/sign-in/confirm"); got.header.Get("Location") != "/sign-in" {
+		t.Errorf("a link without a token: %d to %s", got.status, got.header.Get("Location"))
+	}
 	other.want(other.get("/api/auth/session"), 401, "authentication required")
 	// The sign-in reads the secret only from the form, not from the query.
 	fresh := other.link("ada@example.com", "")
@@ -680,7 +687,7 @@ func TestNoMailIsSaid(t *testing.T) {
 	t.Parallel()
 	s := newSiteWith(t, api.Databases.New(t), "", nil)
 	b := s.browser(t)
-	b.want(b.post("/api/auth/sign-in", `{"email":"ada@example.com"}`), 503, `"error":"mail is not configured"`)
+	b.want(b.post("/api/auth/sign-in", `{"email":"ada@example.com"}`), 503, `"error":"mail is not configured: the operator must set SMTP_URL"`)
 	b.want(b.get("/outbox"), 404, "not found")
 }
 

@@ -54,7 +54,7 @@ func TestNoAgentSpeaksForTheService(t *testing.T) {
 	waits := asked.decision(t)
 	allowed := c.decide(t, forged("k2", "low")).decision(t)
 	c.report(t, allowed, "mcp", "fulfilled")
-	s.server.ReviewMessages("")
+	s.server.ReviewMessages(false)
 	for _, m := range s.outbox.Messages() {
 		if strings.Contains(m.Subject, "SPOOF") {
 			t.Errorf("the agent writes the subject: %s", m.Subject)

@@ -82,7 +82,7 @@ func TestVerifiedEmailNeedsMail(t *testing.T) {
 	b := s.browser(t)
 	before := api.Total(t, s.app)
 	b.want(b.post("/api/auth/register", `{"client_name":"buyer","identity_type":"verified_email","email":"ada@example.com"}`), 503,
-		`{"error":"temporarily_unavailable","error_description":"mail is not configured"}`)
+		`{"error":"temporarily_unavailable","error_description":"mail is not configured: the operator must set SMTP_URL"}`)
 	if after := api.Total(t, s.app); after != before {
 		t.Errorf("%d events", after-before)
 	}

@@ -23,7 +23,7 @@ const loose = `{"policyId":"default","maxUsdPerTransaction":100,"allowedHosts":[
 
 func draft(t *testing.T, a *commands.App, p organizations.Principal, text string) decisions.Draft {
 	t.Helper()
-	d, err := a.DraftPolicy(t.Context(), p, []byte(text))
+	d, err := a.DraftPolicy(t.Context(), p, []byte(text), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestDraftsAreRefusedAsTheLintSays(t *testing.T) {
 		`{"policyId":"default","allowedHosts":["api.example.com"],"blockedHosts":["example.com"]}`,
 		`{"policyId":"default","allowedHosts":null}`, `{"policyId":"default","maxUsdPerTransaction":null}`,
 	} {
-		if _, err := a.DraftPolicy(t.Context(), operator, []byte(bad)); err == nil {
+		if _, err := a.DraftPolicy(t.Context(), operator, []byte(bad), ""); err == nil {
 			t.Errorf("%s was frozen", bad)
 		}
 	}
@@ -113,7 +113,7 @@ func TestDraftsAreRefusedAsTheLintSays(t *testing.T) {
 		t.Errorf("refused drafts left %d events, %v", v, err)
 	}
 	draft(t, a, operator, loose)
-	_, err := a.DraftPolicy(t.Context(), operator, []byte(`{"policyId":"another","requireHttps":true}`))
+	_, err := a.DraftPolicy(t.Context(), operator, []byte(`{"policyId":"another","requireHttps":true}`), "")
 	wantRefusal(t, err, "inconsistent_input", "policyId must be the one of this organization's policy")
 	d := draft(t, a, operator, `{"policyId":"default","allowedNetworks":["base"]}`)
 	if len(d.Lint) == 0 || string(d.Canonical) != `{"allowedNetworks":["base"],"policyId":"default"}` || d.Hash != canon.Hash(d.Canonical) {
@@ -359,10 +359,10 @@ func TestAPolicyMayCarryItsNextVersion(t *testing.T) {
 			if other == 0 {
 				continue
 			}
-			_, err := a.DraftPolicy(t.Context(), operatorOf(t, a, operator.OrgID), text(other))
+			_, err := a.DraftPolicy(t.Context(), operatorOf(t, a, operator.OrgID), text(other), "")
 			wantRefusal(t, err, "inconsistent_input", fmt.Sprintf("version must be left out, or be the next version: %d", version))
 		}
-		d, err := a.DraftPolicy(t.Context(), operatorOf(t, a, operator.OrgID), text(version))
+		d, err := a.DraftPolicy(t.Context(), operatorOf(t, a, operator.OrgID), text(version), "")
 		if err != nil || strings.Contains(string(d.Canonical), "version") {
 			t.Fatalf("%s, %v", d.Canonical, err)
 		}

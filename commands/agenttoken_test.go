@@ -166,12 +166,12 @@ func TestAccessTokenThatIsNotOursIsOneAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := a.AuthenticateAgent(t.Context(), token)
-			wantRefusal(t, err, "unauthorized", "invalid or expired token")
+			wantRefusal(t, err, "unauthorized", accounts.ErrToken.Error())
 		})
 	}
 	c.Add(time.Hour)
 	_, err := a.AuthenticateAgent(t.Context(), good)
-	wantRefusal(t, err, "unauthorized", "invalid or expired token")
+	wantRefusal(t, err, "unauthorized", accounts.ErrToken.Error())
 }
 
 // A scope in a token is valid only as long as the agent may have that scope.
@@ -238,7 +238,7 @@ func TestTokenKeyRotates(t *testing.T) {
 		t.Errorf("a token of the newer key: %v", err)
 	}
 	_, err := a.AuthenticateAgent(t.Context(), old)
-	wantRefusal(t, err, "unauthorized", "invalid or expired token")
+	wantRefusal(t, err, "unauthorized", accounts.ErrToken.Error())
 }
 
 // A revocation takes effect immediately on another node, even if that node has cached the agent.

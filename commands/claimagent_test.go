@@ -264,7 +264,7 @@ func TestMailedLinkVerifiesTheAgentOnce(t *testing.T) {
 		t.Errorf("%d cents", cents)
 	}
 	_, err = a.ConfirmAgent(t.Context(), link)
-	wantRefusal(t, err, "gone", "the link was used or has expired; request a new one")
+	wantRefusal(t, err, "gone", "the link was used or has expired: if the agent is not on the page /account, let it register again")
 	// The address has a customer now, so its next agent gets no credit.
 	second, link := agentWithEmail(t, a, "ada@example.com")
 	if _, err := a.ConfirmAgent(t.Context(), link); err != nil {
@@ -276,7 +276,7 @@ func TestMailedLinkVerifiesTheAgentOnce(t *testing.T) {
 	_, link = agentWithEmail(t, a, "eve@example.com")
 	c.Add(10 * time.Minute)
 	_, err = a.ConfirmAgent(t.Context(), link)
-	wantRefusal(t, err, "gone", "the link was used or has expired; request a new one")
+	wantRefusal(t, err, "gone", "the link was used or has expired: if the agent is not on the page /account, let it register again")
 }
 
 // A sign-in link and a link for an agent do not replace each other, and neither works as the
@@ -290,9 +290,9 @@ func TestAgentLinkSignsNobodyIn(t *testing.T) {
 	}
 	clientID, link := agentWithEmail(t, a, "ada@example.com")
 	_, err = a.ConfirmSignIn(t.Context(), link)
-	wantRefusal(t, err, "gone", "the link was used or has expired; request a new one")
+	wantRefusal(t, err, "gone", "the link was used or has expired: request a new one on the page /sign-in")
 	_, err = a.ConfirmAgent(t.Context(), signIn.Token)
-	wantRefusal(t, err, "gone", "the link was used or has expired; request a new one")
+	wantRefusal(t, err, "gone", "the link was used or has expired: if the agent is not on the page /account, let it register again")
 	if who, err := a.ConfirmSignIn(t.Context(), signIn.Token); err != nil || who.Address != "ada@example.com" {
 		t.Errorf("%+v, %v", who, err)
 	}

@@ -209,7 +209,7 @@ func TestRevokedAgentSpendsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := a.RunService(t.Context(), agentCall(t, agent, "", "ls"))
-	wantRefusal(t, err, "unauthorized", "invalid or expired token")
+	wantRefusal(t, err, "unauthorized", accounts.ErrToken.Error())
 	if _, calls := spent(t, a, agent.ClientID); calls != 0 {
 		t.Errorf("%d calls", calls)
 	}

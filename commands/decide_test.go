@@ -413,7 +413,7 @@ func TestWhatIsRevokedElsewhereDecidesNothing(t *testing.T) {
 	}
 	for _, key := range []string{"k2", "k1"} { // a new request, and a repeated one
 		_, err = two.Decide(ctx, p, decisionRequest(t, key, "allow"))
-		wantRefusal(t, err, "unauthorized", "invalid or expired token")
+		wantRefusal(t, err, "unauthorized", organizations.ErrToken.Error())
 	}
 	clean(t, one)
 }

@@ -152,12 +152,12 @@ func TestRevokeKey(t *testing.T) {
 		t.Errorf("version %d, %v", history.Version(), err)
 	}
 	_, err = a.Authenticate(t.Context(), key)
-	wantRefusal(t, err, "unauthorized", "API key is not valid")
+	wantRefusal(t, err, "unauthorized", accounts.ErrUnauthorized.Error())
 	// A caller who was authenticated before the revocation is refused, too.
 	_, err = a.RunService(t.Context(), quickCall(t, caller, "", "ls"))
-	wantRefusal(t, err, "unauthorized", "API key is not valid")
+	wantRefusal(t, err, "unauthorized", accounts.ErrUnauthorized.Error())
 	_, err = a.Usage(t.Context(), caller)
-	wantRefusal(t, err, "unauthorized", "API key is not valid")
+	wantRefusal(t, err, "unauthorized", accounts.ErrUnauthorized.Error())
 }
 
 // While nodes handle calls at the same time, no call is appended after the revocation of its key.

@@ -130,7 +130,7 @@ func TestOrganizationsAreApart(t *testing.T) {
 	yours, other := newOrganization(t, a, "business")
 	token := newToken(t, a, other)
 	member := memberOf(t, a, yours, "bob@example.com", "developer")
-	draft, err := a.DraftPolicy(ctx, other, []byte(`{"policyId":"default","requireHttps":true}`))
+	draft, err := a.DraftPolicy(ctx, other, []byte(`{"policyId":"default","requireHttps":true}`), "")
 	if err != nil {
 		t.Fatal(err)
 	}

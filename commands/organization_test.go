@@ -127,7 +127,7 @@ func TestActivePolicyIsTheLastActivation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	draft, err := a.DraftPolicy(ctx, operator, []byte(`{"maxUsdPerTransaction":3,"policyId":"default","allowedHosts":["api.example.com"]}`))
+	draft, err := a.DraftPolicy(ctx, operator, []byte(`{"maxUsdPerTransaction":3,"policyId":"default","allowedHosts":["api.example.com"]}`), "")
 	if err != nil {
 		t.Fatal(err)
 	}

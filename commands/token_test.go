@@ -29,7 +29,7 @@ func wantToken(t *testing.T, a *commands.App, token string, good bool) {
 		_, err = a.Confirm(t.Context(), p)
 	}
 	if !good {
-		wantRefusal(t, err, "unauthorized", "invalid or expired token")
+		wantRefusal(t, err, "unauthorized", organizations.ErrToken.Error())
 	}
 }
 
@@ -223,8 +223,8 @@ func TestStalePrincipalCannotAppend(t *testing.T) {
 	wantRefusal(t, err, "forbidden", "organization credential required")
 	_, err = two.IssueToken(t.Context(), stale, organizations.TokenOrder{})
 	wantRefusal(t, err, "forbidden", "organization credential required")
-	_, err = two.DraftPolicy(t.Context(), drafts, []byte(`{"policyId":"default","requireHttps":true}`))
-	wantRefusal(t, err, "unauthorized", "invalid or expired token")
+	_, err = two.DraftPolicy(t.Context(), drafts, []byte(`{"policyId":"default","requireHttps":true}`), "")
+	wantRefusal(t, err, "unauthorized", organizations.ErrToken.Error())
 	clean(t, one)
 }
 

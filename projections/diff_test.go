@@ -60,7 +60,7 @@ func derivedApp(t *testing.T) (*ledger.Ledger, *ledgertest.DB) {
 			t.Fatal(err)
 		}
 		_, err = l.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, Events: []ledger.Pending{{Stream: stream, Expect: ledger.Any(100),
-			ID: a.NewID("evt_"), Type: eventType, SchemaVersion: events.Newest(eventType), Actor: "sub_1", Payload: payload}}})
+			ID: a.NewID("evt_"), Type: eventType, SchemaVersion: events.Newest(eventType), Actor: "key_1", Payload: payload}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,6 +74,7 @@ func derivedApp(t *testing.T) (*ledger.Ledger, *ledgertest.DB) {
 	happens("workflow/"+workflow, events.TypeWorkflowCompleted, events.WorkflowCompleted{Workflow: events.Workflow{WorkflowID: workflow, Status: "completed",
 		Risk: "low", Decision: "allow", MatchedRuleIDs: []string{},
 		CreatedAt: canon.Stamp(now), ExpiresAt: canon.Stamp(now.Add(time.Hour))}})
+	happens("usage/key_1/2026-11", events.TypeCallCompleted, events.CallCompleted{Service: "op", Charge: "free"})
 	for { // wait until every read model has caught up
 		lags, err := p.Lags(ctx)
 		if err != nil {

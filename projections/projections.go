@@ -48,7 +48,7 @@ func (p projection) takes(e ledger.Event) bool {
 
 // all lists every read model. The function Names returns their names for the help, the tools and
 // the tests.
-var all = []projection{status, organizations, history, spend, payments, oversight, access}
+var all = []projection{status, organizations, history, spend, payments, oversight, access, uses}
 
 const (
 	readYourWrites = 2 * time.Second       // longest time that a query waits for its projection

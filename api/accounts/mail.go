@@ -41,7 +41,7 @@ func (s *Mail) SendLink(r *http.Request, email, next string) error {
 // attacker cannot flood another person's mailbox.
 func (s *Mail) mayMail(r *http.Request, email string) error {
 	if s.Mailer == nil {
-		return policy.Refuse(op.CodeNoMail, "", "mail is not configured")
+		return policy.Refuse(op.CodeNoMail, "", "mail is not configured: the operator must set SMTP_URL")
 	}
 	if !s.Callers.Allow(op.ToMailFrom, r) || !s.Callers.Rates.Allow(op.ToMailTo, ground.Mailbox(email)) {
 		return policy.Refuse(op.CodeRateLimited, "", "too many links were mailed: open the link in the last e-mail or try again later")

@@ -52,7 +52,7 @@ func Key(h http.Header) (text string, present bool, err error) {
 // token, or an API key if there is no bearer token. The caller of Bearer must refuse API keys, but
 // can then name the mistake.
 func Bearer(h http.Header) (text string, present bool, err error) {
-	bad := policy.Refuse(ground.CodeUnauthorized, "", "invalid or expired token")
+	bad := policy.Refuse(ground.CodeUnauthorized, "", "invalid or expired token: send the header Authorization once, as Bearer, a space and a token")
 	if text, present, err = bearer(h); err != nil {
 		return "", true, bad
 	}

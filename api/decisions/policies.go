@@ -8,8 +8,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/mail"
 	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/commands/decisions"
+	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/policy/canon"
@@ -22,13 +24,14 @@ type policyDraft struct {
 	Policy     jsontext.Value      `json:"policy"`
 	PolicyHash string              `json:"policyHash" jsonschema:"pattern=^[a-f0-9]{64}$"`
 	Author     string              `json:"author"`
+	Reason     string              `json:"reason" jsonschema_description:"Why the author proposes the draft; may be empty."`
 	DraftedAt  string              `json:"draftedAt" jsonschema:"format=date-time"`
 	Activated  bool                `json:"activated"`
 	Lint       []events.PolicyLint `json:"lint"`
 }
 
 func showDraft(d decisions.Draft) policyDraft {
-	return policyDraft{d.DraftID, d.PolicyID, d.Canonical, d.Hash, d.Author, d.DraftedAt, d.Activated, d.Lint}
+	return policyDraft{d.DraftID, d.PolicyID, d.Canonical, d.Hash, d.Author, d.Reason, d.DraftedAt, d.Activated, d.Lint}
 }
 
 // policyActivation is a version of the policy that is or was active.
@@ -86,7 +89,10 @@ var ListPolicies = &op.Operation{
 }
 
 // Policies serves the policies of an organization.
-type Policies struct{ Commands *decisions.Decisions }
+type Policies struct {
+	Commands *decisions.Decisions
+	Drafts   *mail.Drafts // tells the other admins of a saved draft
+}
 
 // Operations lists the operations on policies.
 func (s *Policies) Operations() []*op.Operation {
@@ -126,6 +132,7 @@ func (s *Policies) listPolicies(c *op.Call) (op.Reply, error) {
 var draftPolicy = &op.Operation{
 	Creates: true, ID: "draft_policy", Method: http.MethodPost, Path: "/api/assurance/policies",
 	Summary: "Save a policy as a draft that can be activated. If the policy has a version, it must be the next version.",
+	Query:   []op.Parameter{{Name: "reason", Description: "Why the policy should change. Admins read it before they activate the draft. It stays in the ledger, so name no person.", Schema: op.Object{"type": "string", "maxLength": ground.MaxReason}}},
 	Access:  credential.WithRight(organizations.RightDraft), Input: reflect.TypeFor[jsontext.Value](), Parses: true, Output: reflect.TypeFor[policyDraft](),
 	Example: `{"policyId":"default","maxUsdPerTransaction":5,"allowedHosts":["api.example.com"],"requireHttps":true}`,
 	Success: http.StatusCreated, Limit: op.LimitPolicy, Errors: []int{400, 401, 403, 413, 503},
@@ -133,7 +140,10 @@ var draftPolicy = &op.Operation{
 }
 
 func (s *Policies) draftPolicy(c *op.Call) (op.Reply, error) {
-	d, err := s.Commands.DraftPolicy(c.Request.Context(), c.Principal, c.Text)
+	d, err := s.Commands.DraftPolicy(c.Request.Context(), c.Principal, c.Text, c.Request.URL.Query().Get("reason"))
+	if err == nil {
+		s.Drafts.Tell(c.Principal.OrgID, d)
+	}
 	return op.Reply{Value: showDraft(d)}, err
 }
 

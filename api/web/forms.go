@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/gorilla/mux"
@@ -39,13 +40,13 @@ func ReadForm(w http.ResponseWriter, r *http.Request, most int64) (url.Values, e
 	if err := r.ParseForm(); err != nil {
 		var overLimit *http.MaxBytesError
 		if errors.As(err, &overLimit) {
-			return nil, policy.Refuse(codeTooLarge, "", "the body is too large")
+			return nil, policy.Refuse(codeTooLarge, "", "the form is larger than "+strconv.FormatInt(most, 10)+" bytes: shorten its texts")
 		}
 		var refused *policy.Error // ParseForm returns this error if the body was sent too slowly
 		if errors.As(err, &refused) {
 			return nil, refused
 		}
-		return nil, policy.Refuse(CodeInvalid, "", "the form could not be read")
+		return nil, policy.Refuse(CodeInvalid, "", "the form could not be read: open the page again and send it once more")
 	}
 	return r.PostForm, nil
 }

@@ -164,7 +164,7 @@ func (s *Handler) visit(w http.ResponseWriter, r *http.Request) *Visit {
 // run loads the session, reads the form, checks the access and runs the page.
 func (s *Handler) run(w http.ResponseWriter, v *Visit, p Page) (View, error) {
 	if !s.Credentials.Sessions.SameOrigin(v.Request) {
-		return View{}, policy.Refuse(organizations.CodeForbidden, "", "cross-origin request refused")
+		return View{}, policy.Refuse(organizations.CodeForbidden, "", "cross-origin request refused: open the page at "+s.Commands.BaseURL+" and send the form from there")
 	}
 	var err error
 	if v.Session, err = s.Credentials.Sessions.Load(v.Request); err != nil {

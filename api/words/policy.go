@@ -1,6 +1,7 @@
 package words
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -60,11 +61,59 @@ func Policy(canonical []byte) ([]string, error) {
 	return said, nil
 }
 
+// Changes are the sentences in which a policy differs from another one.
+type Changes struct {
+	Edited         []Edited
+	Added, Dropped []string
+}
+
+// Edited is a sentence about a list, as the new policy has it and as the old one has it.
+type Edited struct{ Now, Before string }
+
+// PolicyChanges compares the sentences of two policies. Two sentences that are equal up to their
+// first colon are about the same list.
+func PolicyChanges(before, now []string) (c Changes) {
+	for _, sentence := range before {
+		if !slices.Contains(now, sentence) {
+			c.Dropped = append(c.Dropped, sentence)
+		}
+	}
+	for _, sentence := range now {
+		if slices.Contains(before, sentence) {
+			continue
+		}
+		about, _, isList := strings.Cut(sentence, ": ")
+		i := slices.IndexFunc(c.Dropped, func(old string) bool { return strings.HasPrefix(old, about+": ") })
+		if !isList || i < 0 {
+			c.Added = append(c.Added, sentence)
+			continue
+		}
+		c.Edited, c.Dropped = append(c.Edited, Edited{sentence, c.Dropped[i]}), slices.Delete(c.Dropped, i, i+1)
+	}
+	return c
+}
+
 // list joins names. For more than eight, it lists eight and the number of the others.
 func list(names []string) string {
 	const most = 8
-	if len(names) <= most {
-		return Visible(strings.Join(names, ", "))
+	var shown []string
+	for _, name := range names[:min(len(names), most)] {
+		shown = append(shown, plainName(name))
 	}
-	return Visible(strings.Join(names[:most], ", ")) + " and " + strconv.Itoa(len(names)-most) + " more"
+	joined := strings.Join(shown, ", ")
+	if len(names) > most {
+		joined += " and " + strconv.Itoa(len(names)-most) + " more"
+	}
+	return joined
 }
+
+// plainName quotes a name that could be read as part of the sentence: one with a space, or with a
+// punctuation mark that names of hosts, addresses and tools do not need.
+func plainName(name string) string {
+	if name == "" || strings.HasSuffix(name, ".") || strings.Trim(name, nameCharacters) != "" {
+		return Quote(name)
+	}
+	return name
+}
+
+const nameCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._:/*@"

@@ -1,6 +1,7 @@
 package words_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/countersign/countersign/api/words"
@@ -56,5 +57,21 @@ func TestAComparisonHasNoCommaNoise(t *testing.T) {
 	}
 	if len(changed) != 1 || changed[0].Text != `  "b": 2` {
 		t.Errorf("%+v", changed)
+	}
+}
+
+// TestANameInAPolicyIsNoSentence checks that a name is quoted if it could be read as part of the
+// sentence about a policy.
+func TestANameInAPolicyIsNoSentence(t *testing.T) {
+	said, err := words.Policy([]byte(`{"allowedMcpTools":["read_file","files/*","a. Addresses must use https.","b.","p\u0430y","","x,y"],"allowedHosts":["*.example.org","Zürich.example"]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"Only these hosts may be paid: *.example.org, “Zürich.example”.",
+		"Only these tools may be called: read_file, files/*, “a. Addresses must use https.”, “b.”, “p<U+0430>y”, “”, “x,y”.",
+	}
+	if !slices.Equal(said, want) {
+		t.Errorf("%q", said)
 	}
 }

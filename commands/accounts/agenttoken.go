@@ -243,5 +243,5 @@ func (g Agent) Payer() string {
 	return g.ClientID
 }
 
-// ErrToken refuses an access token or an organization token that is invalid, expired or revoked.
-var ErrToken = policy.Refuse(ground.CodeUnauthorized, "", "invalid or expired token")
+// ErrToken refuses an access token that is invalid, expired or revoked.
+var ErrToken = policy.Refuse(ground.CodeUnauthorized, "", "invalid or expired token: request a new access token with POST /api/auth/token")

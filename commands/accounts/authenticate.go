@@ -36,7 +36,7 @@ type knownKey struct {
 }
 
 // ErrUnauthorized refuses an API key that is malformed, unknown or revoked.
-var ErrUnauthorized = policy.Refuse(ground.CodeUnauthorized, "", "API key is not valid")
+var ErrUnauthorized = policy.Refuse(ground.CodeUnauthorized, "", "API key is not valid: issue a new one on the page /account or with POST /api/keys/free")
 
 // Authenticate returns the caller of an API key. It refuses a malformed, unknown or revoked key
 // with CodeUnauthorized. The text is the same in each case, and the hashes are compared even if

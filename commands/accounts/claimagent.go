@@ -49,11 +49,11 @@ func (a *Accounts) RequestAgentLink(ctx context.Context, address, clientID strin
 // steps that are already done are not done twice.
 func (a *Accounts) ConfirmAgent(ctx context.Context, token string) (clientID string, err error) {
 	l, hash, err := a.openLink(ctx, token)
+	if errors.Is(err, errLink) || err == nil && l.Agent == "" {
+		err = errAgentLink
+	}
 	if err != nil {
 		return "", err
-	}
-	if l.Agent == "" {
-		return "", errLink
 	}
 	customer, err := a.EnsureCustomer(ctx, l.Address)
 	if err != nil {
@@ -66,7 +66,7 @@ func (a *Accounts) ConfirmAgent(ctx context.Context, token string) (clientID str
 			return struct{}{}, err
 		case g.verified:
 		case g.id == "" || g.revoked:
-			return struct{}{}, errLink
+			return struct{}{}, errAgentLink
 		default:
 			if err := a.vouch(ctx, g, customer, "email"); err != nil {
 				return struct{}{}, err

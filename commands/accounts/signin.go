@@ -25,7 +25,10 @@ import (
 // links.
 const CodeGone = "gone"
 
-var errLink = policy.Refuse(CodeGone, "", "the link was used or has expired; request a new one")
+var errLink = policy.Refuse(CodeGone, "", "the link was used or has expired: request a new one on the page /sign-in")
+
+// errAgentLink refuses a link that vouches for an agent.
+var errAgentLink = policy.Refuse(CodeGone, "", "the link was used or has expired: if the agent is not on the page /account, let it register again")
 
 // SignInLink is a link's secret and the e-mail address to send it to. The secret is not stored.
 type SignInLink struct {

@@ -39,6 +39,7 @@ type Draft struct {
 	Canonical []byte // canonical JSON, without version
 	Hash      string
 	Author    string
+	Reason    string // why the author proposes it; may be empty
 	Lint      []events.PolicyLint
 	DraftedAt string
 	Activated bool
@@ -75,7 +76,7 @@ func (s policies) Apply(e ledger.Event) (policies, error) {
 			s.policyID = fact.PolicyID
 		}
 		s.drafts = append(slices.Clip(s.drafts), Draft{DraftID: e.ID, PolicyID: fact.PolicyID, Canonical: fact.Policy, Hash: fact.PolicyHash,
-			Author: fact.Author, Lint: fact.Lint, DraftedAt: canon.Stamp(e.Occurred()), actor: e.Actor})
+			Author: fact.Author, Reason: fact.Reason, Lint: fact.Lint, DraftedAt: canon.Stamp(e.Occurred()), actor: e.Actor})
 	case events.PolicyActivated:
 		if canon.Hash(fact.Policy) != fact.PolicyHash || fact.Version != len(s.activations)+1 {
 			return s, ledger.ErrTampered
@@ -153,11 +154,16 @@ func (a *Decisions) Policies(ctx context.Context, p organizations.Principal) ([]
 
 // DraftPolicy stores a policy as a draft. If text names a version, it must be the version that the
 // next activation gives. The first draft sets the organization's policyId; later drafts must have
-// the same one.
-func (a *Decisions) DraftPolicy(ctx context.Context, p organizations.Principal, text []byte) (Draft, error) {
+// the same one. The reason may be empty.
+func (a *Decisions) DraftPolicy(ctx context.Context, p organizations.Principal, text []byte, reason string) (Draft, error) {
 	p, err := a.Permit(ctx, p, organizations.RightDraft)
 	if err != nil {
 		return Draft{}, err
+	}
+	if reason != "" {
+		if err := ground.CheckText("reason", reason, ground.MaxReason); err != nil {
+			return Draft{}, err
+		}
 	}
 	frozen, err := a.freezeWithin(ctx, text)
 	if err != nil {
@@ -172,6 +178,7 @@ func (a *Decisions) DraftPolicy(ctx context.Context, p organizations.Principal, 
 		if err != nil {
 			return Draft{}, err
 		}
+		drafted.Reason = reason
 		appended, err := a.AppendAs(ctx, p, []ledger.Pending{{Stream: policyStream, Expect: s.history.At(), Type: events.TypePolicyDrafted}}, []any{drafted})
 		if err != nil {
 			return Draft{}, err

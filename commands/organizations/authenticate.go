@@ -17,6 +17,9 @@ func Forbidden(message string) error { return policy.Refuse(CodeForbidden, "", m
 // ErrNoOrganizationCredential refuses a request without a credential.
 var ErrNoOrganizationCredential = policy.Refuse(ground.CodeUnauthorized, "", "authentication required")
 
+// ErrToken refuses a credential for an organization that is malformed, unknown, expired or revoked.
+var ErrToken = policy.Refuse(ground.CodeUnauthorized, "", "invalid or expired token: an owner or admin issues a new one on the page /keys")
+
 var (
 	errOtherCredential = Forbidden("organization credential required")
 	errOtherKind       = policy.Refuse(accounts.CodeInsufficientScope, "", "organization credential required")
@@ -31,23 +34,23 @@ var (
 // outdated, so an append must have the principal's Preconditions, and a command that only reads
 // must call Confirm.
 func (a *Organizations) AuthenticateOrganization(ctx context.Context, bearer string) (Principal, error) {
-	if strings.HasPrefix(bearer, ground.KeyPrefix) {
-		if _, err := a.Authenticate(ctx, bearer); err != nil {
-			if errors.Is(err, accounts.ErrUnauthorized) {
-				err = accounts.ErrToken
-			}
-			return Principal{}, err
-		}
-		return Principal{}, errOtherKind
-	}
 	if strings.HasPrefix(bearer, tokenPrefix) {
 		p, err := a.tokenPrincipal(ctx, bearer)
 		return p, ground.Refusal(err)
 	}
-	if _, err := a.AgentBehind(ctx, bearer); err != nil {
-		return Principal{}, err
+	var err error
+	if strings.HasPrefix(bearer, ground.KeyPrefix) {
+		_, err = a.Authenticate(ctx, bearer)
+	} else {
+		_, err = a.AgentBehind(ctx, bearer)
 	}
-	return Principal{}, errOtherKind
+	switch {
+	case errors.Is(err, accounts.ErrUnauthorized), errors.Is(err, accounts.ErrToken):
+		err = ErrToken
+	case err == nil:
+		err = errOtherKind
+	}
+	return Principal{}, err
 }
 
 // SessionPrincipal returns the principal of a signed-in member. It refuses a customer who is not a

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/policy/assurance"
@@ -166,7 +165,7 @@ func (a *Organizations) rebuild(ctx context.Context, p Principal) (Principal, er
 			return Principal{}, err
 		}
 		if !t.live(a.Clock()) {
-			return Principal{}, accounts.ErrToken
+			return Principal{}, ErrToken
 		}
 		now.tokenID, now.addresses = t.id, t.addresses
 		now.Preconditions = append(now.Preconditions, t.precondition)

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
@@ -95,7 +94,7 @@ func (a *Organizations) tokenPrincipal(ctx context.Context, bearer string) (Prin
 	}
 	hash := sha256.Sum256(secret)
 	if subtle.ConstantTimeCompare(hash[:], t.hash[:]) != 1 || !t.live(a.Clock()) {
-		return Principal{}, accounts.ErrToken
+		return Principal{}, ErrToken
 	}
 	o, err := a.organizationOf(ctx, t.orgID)
 	if err != nil {

@@ -33,7 +33,7 @@ func downloadStream(purchaseID string) string { return "download/" + purchaseID 
 func purchaseOf(links string) string { return strings.TrimSuffix(links, sentAgain) }
 
 var (
-	errLinkUsed    = policy.Refuse(accounts.CodeGone, "", "the download link was used or has expired; request a new one")
+	errLinkUsed    = policy.Refuse(accounts.CodeGone, "", "the download link was used or has expired: request a new one on the page /account, or in the same way as this one")
 	errNoLink      = policy.Refuse(ground.CodeNotFound, "", "download not found")
 	errNoFile      = policy.Refuse(ground.CodeNotFound, "", "the product has no file")
 	errNoDownloads = policy.Refuse(ground.CodeDownloadsUsed, "", "this purchase has no downloads left")

@@ -15,7 +15,7 @@ const (
 )
 
 var calls = []kind{
-	{name: TypeCallCompleted, stored: reflect.TypeFor[CallCompleted](), shown: in("status"), archived: true, golden: []string{
+	{name: TypeCallCompleted, stored: reflect.TypeFor[CallCompleted](), shown: in("status", "uses"), archived: true, golden: []string{
 		`{"answer":{"price":1.5},"charge":"free","inputHash":"aa","outputHash":"bb","priceCents":25,"request":{"spot":100},"service":"options/price","version":"1.0.0"}`,
 		`{"answer":{"price":1.5},"charge":"x402","inputHash":"aa","integrity":{"canonicalization":"","hashAlgorithm":"","keyId":"k","payloadType":"","recordHash":"h","signature":"s","signatureAlgorithm":""},"outputHash":"bb","paymentId":"pay_1","priceCents":25,"record":{"receiptId":"asr_1"},"request":{"spot":100},"rulesetHash":"cc","rulesetVersion":"1","service":"options/price","usedCents":50,"verifyUrl":"u","version":"1.0.0"}`,
 	}},

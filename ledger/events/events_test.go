@@ -85,6 +85,7 @@ var inTheClear = map[string]string{
 	"payment.refused reason":            "a code of the facilitator, or why an operator did it",
 	"payment.unknown reason":            "a code of the facilitator",
 	"policy.activated reason":           "why the policy is as it is",
+	"policy.drafted reason":             "why the policy should change",
 	"refund.approved reason":            "why an operator did it",
 	"signing_key.retired reason":        "a word of ours",
 	"webhook.removed reason":            "why it was done",

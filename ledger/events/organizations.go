@@ -46,6 +46,7 @@ var organizations = []kind{
 	}},
 	{name: TypePolicyDrafted, stored: reflect.TypeFor[PolicyDrafted](), shown: in("access"), golden: []string{
 		`{"author":"cus_1","lint":[{"field":"/maxUsdPerTransaction","message":"m","ruleId":"policy.no_maximum","severity":"medium"}],"policy":{"policyId":"default"},"policyHash":"aa","policyId":"default"}`,
+		`{"author":"cus_1","lint":[],"policy":{"policyId":"default"},"policyHash":"aa","policyId":"default","reason":"r"}`,
 	}},
 	{name: TypePolicyActivated, stored: reflect.TypeFor[PolicyActivated](), shown: in("access"), golden: []string{
 		`{"activator":"cus_2","author":"cus_1","changed":["allowedHosts"],"draftId":"evt_1","policy":{"policyId":"default","version":2},"policyHash":"bb","policyId":"default","reason":"r","selfActivated":false,"version":2}`,
@@ -125,6 +126,7 @@ type PolicyDrafted struct {
 	PolicyHash string         `json:"policyHash"` // SHA-256 of Policy, hex
 	Lint       []PolicyLint   `json:"lint"`
 	Author     string         `json:"author"`
+	Reason     string         `json:"reason,omitempty"` // why the author proposes it
 }
 
 // PolicyLint is a warning about a draft at the time when it was saved.

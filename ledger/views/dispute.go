@@ -150,7 +150,7 @@ var disputeTemplate = template.Must(template.New("dispute").Parse(`<!doctype htm
 <html lang="en"><meta charset="utf-8"><title>Dispute pack {{.Manifest.ExportID}}</title>
 <style>body{font:11pt/1.5 serif;max-width:52em;margin:2em auto;padding:0 1em;color:#111}h1{font-size:1.6em}h2{font-size:1.2em;margin-top:1.6em;border-bottom:1px solid #999}
 table{border-collapse:collapse;width:100%;margin-bottom:1em}td,th{text-align:left;border-bottom:1px solid #ddd;padding:.2em .6em .2em 0;vertical-align:top;font-weight:normal}th{width:14em}code{font-size:.9em;overflow-wrap:anywhere}@media print{body{margin:0}}</style>
-<h1>One purchase or tool call, as the ledger has it</h1>
+<main><h1>One purchase or tool call, as the ledger has it</h1>
 <p>Pack <code>{{.Manifest.ExportID}}</code> of ledger <code>{{.Manifest.Origin}}</code>, tenant <code>{{.Manifest.Tenant}}</code>, up to position {{.Manifest.Dispute.Through}}. All times are UTC.</p>
 <p>It has every event of {{range $i, $s := .Manifest.Dispute.Streams}}{{if $i}}, {{end}}<code>{{$s.Stream}}</code> ({{$s.Events}}){{end}}.</p>
 ` + unverified + `
@@ -164,5 +164,5 @@ table{border-collapse:collapse;width:100%;margin-bottom:1em}td,th{text-align:lef
 <p><code>countersign verify FOLDER --keys jwks.json</code> or, without a program of ours, <code>python3 verify.py --keys jwks.json FOLDER</code>. Take jwks.json from <code>/.well-known/jwks.json</code> of the service.</p>
 <p>This proves that the service signed these records, that these events are in its ledger in this order, and that none between them is left out. It does not prove that what a caller reported is true, that a transaction is on a chain (look it up there), or when an event happened: only the order of events is proven.</p>
 <p>Personal members that were erased, or that this pack leaves out, are not shown; the ids of their events are in <code>redactions.jsonl</code>.</p>
-<p>This page is derived from the events in <code>events.jsonl</code>, which are the evidence.</p></html>
+<p>This page is derived from the events in <code>events.jsonl</code>, which are the evidence.</p></main></html>
 `))

@@ -4,8 +4,10 @@ import (
 	"context"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/query"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/api/words"
 	"github.com/countersign/countersign/commands/accounts"
@@ -36,11 +38,15 @@ func (r *Room) showAccount(v *web.Visit) (web.View, error) {
 	if err != nil {
 		return web.View{}, err
 	}
+	used, err := r.lastUse(v.Request.Context(), v.Session.Customer, keys, agents)
+	if err != nil {
+		return web.View{}, err
+	}
 	count, err := r.Credentials.Sessions.Count(v.Request.Context(), v.Session.Customer)
 	if err != nil {
 		return web.View{}, ground.Unreadable(err)
 	}
-	page := accountPage{SignedIn: as, Bought: bought, Keys: keys, Agents: agents, Usage: usage, Free: accounts.FreeCallsPerMonth, NearLimit: web.NearLimit, Sessions: count}
+	page := accountPage{SignedIn: as, Bought: bought, Keys: keys, Agents: agents, LastUse: used, Usage: usage, Free: accounts.FreeCallsPerMonth, NearLimit: web.NearLimit, Sessions: count}
 	if next := v.Request.URL.Query().Get("next"); next != "" && len(as.Organizations) > 0 {
 		page.GoesOn = accounts.LocalPath(next)
 	}
@@ -57,10 +63,27 @@ type accountPage struct {
 	Keys   []accounts.AccountKey
 	Agents []accounts.AccountAgent
 	accounts.Usage
-	Free, NearLimit int64  // free calls in a month, and the number of used calls from which the page shows a warning
-	GoesOn          string // page to open after an organization is chosen; empty means this page
+	LastUse         map[string]time.Time // time of the newest call of a key or agent, by its id
+	Free, NearLimit int64                // free calls in a month, and the number of used calls from which the page shows a warning
+	GoesOn          string               // page to open after an organization is chosen; empty means this page
 	Sessions        int
 	Issued          string // new key, which only this answer shows
+}
+
+// lastUse returns the time of the newest call of each key and agent, by its id.
+func (r *Room) lastUse(ctx context.Context, customerID string, keys []accounts.AccountKey, agents []accounts.AccountAgent) (map[string]time.Time, error) {
+	var actors []string
+	for _, k := range keys {
+		actors = append(actors, k.KeyID)
+	}
+	for _, g := range agents {
+		actors = append(actors, g.ClientID)
+	}
+	last, err := r.Projections.LastUse(ctx, customerID, actors)
+	if err != nil {
+		return nil, query.Error(err)
+	}
+	return last, nil
 }
 
 // postKey issues a key of the account and redirects to the page that shows the key once.
@@ -129,7 +152,7 @@ func (r *Room) postOrganization(v *web.Visit) (web.View, error) {
 	for _, m := range list {
 		if m.OrgID == v.Form.Get("orgId") {
 			v.Session.Choose(m.OrgID)
-			return web.View{Location: goesOnTo(v), Done: "You now act for " + words.Visible(m.Name) + " now."}, nil
+			return web.View{Location: goesOnTo(v), Done: "You now act for " + words.Visible(m.Name) + "."}, nil
 		}
 	}
 	return web.View{}, policy.Refuse(organizations.CodeForbidden, "", "organization credential required")

@@ -23,7 +23,11 @@ func (r *Room) postSignIn(v *web.Visit) (web.View, error) {
 // showConfirm shows a button that signs in. Opening the link does not consume it, because mail
 // scanners open links, too.
 func (r *Room) showConfirm(v *web.Visit) (web.View, error) {
-	return web.View{Template: "confirm.html", Data: v.Request.URL.Query().Get("token")}, nil
+	token := v.Request.URL.Query().Get("token")
+	if token == "" {
+		return web.View{Location: "/sign-in"}, nil
+	}
+	return web.View{Template: "confirm.html", Data: token}, nil
 }
 
 func (r *Room) postConfirm(v *web.Visit) (web.View, error) {

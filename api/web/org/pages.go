@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/countersign/countersign/api/credential"
+	"github.com/countersign/countersign/api/mail"
 	"github.com/countersign/countersign/api/query"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands/decisions"
@@ -19,6 +20,7 @@ type Room struct {
 	Commands    *decisions.Decisions // includes the commands about organizations and members
 	Webhooks    *webhooks.Webhooks
 	Projections *projections.Projections
+	Drafts      *mail.Drafts // tells the other admins of a saved draft
 
 	// AddressOf returns the e-mail address of a customer. It is set only if one person runs the
 	// service on their own machine. That person may create organizations on the pages.

@@ -168,12 +168,10 @@ type policyEditor struct {
 	Text     string
 	Problem  string // why the text is not a valid policy
 	Refused  string // why the policy was not checked, saved or activated
-	Reason   string // reason for the activation, as written
+	Reason   string // reason for the draft or for its activation, as written
 	Lint     []events.PolicyLint
 	Said     []string
-	Edits    []edited         // sentences about lists whose entries differ from the active version
-	Adds     []string         // other sentences that the active version does not have
-	Drops    []string         // other sentences that only the active version has
+	Changes  words.Changes    // what the text changes in the active version
 	Author   string           // name of the draft's author
 	Diff     []words.DiffLine // changes since the active version
 	Preview  *decisions.Preview
@@ -259,7 +257,7 @@ func (r *Room) checkPolicy(ctx context.Context, p organizations.Principal, page 
 		return e, err
 	}
 	if page.Active != nil {
-		e.Edits, e.Adds, e.Drops = pair(without(e.Said, page.Active.Sentences), without(page.Active.Sentences, e.Said))
+		e.Changes = words.PolicyChanges(page.Active.Sentences, e.Said)
 		e.Diff = words.Diff(withoutVersion(page.Active.Text), withoutVersion(text))
 	}
 	preview, err := r.Commands.PreviewPolicy(ctx, p, []byte(text))
@@ -267,34 +265,6 @@ func (r *Room) checkPolicy(ctx context.Context, p organizations.Principal, page 
 		e.Preview = &preview
 	}
 	return e, err
-}
-
-// without returns the sentences of list that are not in other.
-func without(list, other []string) (rest []string) {
-	for _, sentence := range list {
-		if !slices.Contains(other, sentence) {
-			rest = append(rest, sentence)
-		}
-	}
-	return rest
-}
-
-// edited is a sentence about a list, as the text has it now and as the active version has it.
-type edited struct{ Now, Before string }
-
-// pair moves sentences from adds and drops to edits if they are equal up to the first colon, because
-// such sentences are about the same list.
-func pair(adds, drops []string) (edits []edited, added, dropped []string) {
-	for _, now := range adds {
-		about, _, isList := strings.Cut(now, ": ")
-		i := slices.IndexFunc(drops, func(before string) bool { return strings.HasPrefix(before, about+": ") })
-		if !isList || i < 0 {
-			added = append(added, now)
-			continue
-		}
-		edits, drops = append(edits, edited{now, drops[i]}), slices.Delete(drops, i, i+1)
-	}
-	return edits, added, drops
 }
 
 func lintOf(d assurance.Draft) (list []events.PolicyLint) {
@@ -314,11 +284,12 @@ func (r *Room) postPolicy(v *web.Visit) (web.View, error) {
 	}
 	text, form := writeForm(lineFeeds(v.Form.Get("policy")), v.Form)
 	e, err := r.checkPolicy(ctx, p, page, text)
-	e.Form = form
+	e.Form, e.Reason = form, strings.TrimSpace(v.Form.Get("reason"))
 	keep, clean := v.Form.Get("do") == "draft", e.Problem == "" && len(form.Problems) == 0
 	if err == nil && keep && clean {
 		var d decisions.Draft
-		if d, err = r.Commands.DraftPolicy(ctx, p, bytes.TrimSpace([]byte(text))); err == nil {
+		if d, err = r.Commands.DraftPolicy(ctx, p, bytes.TrimSpace([]byte(text)), e.Reason); err == nil {
+			r.Drafts.Tell(p.OrgID, d)
 			return web.View{Location: "/policies/drafts/" + d.DraftID, Done: "Draft saved. It changes nothing until it is activated."}, nil
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,26 +37,40 @@ type reviewList struct {
 	Next, First string   // addresses of the next page (empty on the last page) and of the first page (empty on the first page)
 	Resolved    *resolved
 	MayDecide   bool
+
+	// Set only after a rejection of several decisions was refused:
+	Problem string // why nothing was rejected
+	Reason  string // reason as it was written
+	Ticked  []string
 }
 
+// IsTicked reports whether the person had selected a decision.
+func (l reviewList) IsTicked(decisionID string) bool { return slices.Contains(l.Ticked, decisionID) }
+
 func (r *Room) listReviews(v *web.Visit) (web.View, error) {
-	ctx, p, asked := v.Request.Context(), v.Principal, v.Request.URL.Query()
+	list, err := r.reviewList(v, v.Request.URL.Query())
+	return web.View{Template: "reviews.html", Data: list}, err
+}
+
+// reviewList returns the page of the list that a query asks for.
+func (r *Room) reviewList(v *web.Visit, asked url.Values) (reviewList, error) {
+	ctx, p := v.Request.Context(), v.Principal
 	f, err := query.ReadFilter(asked)
 	if err != nil {
-		return web.View{}, err
+		return reviewList{}, err
 	}
 	f = query.Filter{Protocol: f.Protocol, Rule: f.Rule, Run: f.Run, Agent: f.Agent, Text: f.Text, Target: f.Target} // only the conditions that apply to a decision without a verdict
 	var after int64
 	if text := asked.Get("after"); text != "" {
 		if after, err = strconv.ParseInt(text, 10, 64); err != nil || after < 1 {
-			return web.View{}, policy.Refuse("invalid_format", "/after", "after must be the number in the link to the next page")
+			return reviewList{}, policy.Refuse("invalid_format", "/after", "after must be the number in the link to the next page")
 		}
 	}
 	list := reviewList{Filter: f, Filtered: len(f.Query()) > 0, Chosen: chosenBy(f, "/reviews"), Rules: assuranceRules(), MayDecide: p.May(organizations.RightApprove) == nil,
 		Resolved: r.resolvedBefore(v)}
 	var next int64
 	if list.Items, next, err = r.queries().Reviews(ctx, p, f, after, shownReviews); err != nil {
-		return web.View{}, err
+		return reviewList{}, err
 	}
 	page := f.Query()
 	if after > 0 {
@@ -65,7 +80,7 @@ func (r *Room) listReviews(v *web.Visit) (web.View, error) {
 		page.Set("after", strconv.FormatInt(next, 10))
 		list.Next = web.Address("/reviews", page)
 	}
-	return web.View{Template: "reviews.html", Data: list}, nil
+	return list, nil
 }
 
 // resolved is the verdict that the person gave on the previous page. It is read from the record,
@@ -321,13 +336,16 @@ func (r *Room) waitingFor(ctx context.Context, p organizations.Principal, after 
 // number of verdicts that were not recorded, and why the first one was refused.
 func (r *Room) rejectReviews(v *web.Visit) (web.View, error) {
 	chosen := v.Form["id"]
-	if len(chosen) == 0 || len(chosen) > shownReviews {
-		return web.View{}, policy.Refuse("out_of_range", "/id", "Select 1 to "+strconv.Itoa(shownReviews)+" decisions")
-	}
 	v.Form.Set("verdict", assurance.VerdictRejected)
 	in, err := readVerdict(v.Form)
+	switch {
+	case len(chosen) == 0:
+		err = policy.Refuse("missing_field", "/id", "select at least one decision: tick its box in the list")
+	case len(chosen) > shownReviews:
+		err = policy.Refuse("out_of_range", "/id", "select at most "+strconv.Itoa(shownReviews)+" decisions")
+	}
 	if err != nil {
-		return web.View{}, err
+		return r.notRejected(v, err)
 	}
 	rejected, first := 0, ""
 	for _, id := range chosen {
@@ -350,6 +368,23 @@ func (r *Room) rejectReviews(v *web.Visit) (web.View, error) {
 		done += " Not recorded for the others: " + first + "."
 	}
 	return web.View{Location: "/reviews", Done: done}, nil
+}
+
+// notRejected returns the list of reviews with the reason why nothing was rejected. What the person
+// selected and wrote stays in the form.
+func (r *Room) notRejected(v *web.Visit, refused error) (web.View, error) {
+	var asked url.Values
+	if at, err := url.Parse(v.Form.Get(web.FormPlace)); err == nil {
+		asked = at.Query()
+	}
+	list, err := r.reviewList(v, asked)
+	if err != nil {
+		return web.View{}, refused
+	}
+	shows, problem := v.Explain(web.View{Template: "reviews.html"}, refused)
+	list.Problem, list.Reason, list.Ticked = problem, v.Form.Get("reason"), v.Form["id"]
+	shows.Data = list
+	return shows, nil
 }
 
 // checkArguments compares pasted arguments with the signed hash. It records nothing, and keeps the

@@ -65,7 +65,8 @@ func (c *policyLintCmd) Run(o *screen.Output) error {
 }
 
 type policyDraftCmd struct {
-	File string `required:"" help:"The policy as JSON, without a version; - for standard input."`
+	File   string `required:"" help:"The policy as JSON, without a version; - for standard input."`
+	Reason string `help:"Why the policy should change. It is recorded in the ledger." placeholder:"TEXT"`
 	ofOrganization
 }
 
@@ -76,7 +77,7 @@ func (c *policyDraftCmd) Run(ctx context.Context, o *screen.Output) error {
 		return err
 	}
 	return c.asOperator(ctx, func(app *commands.App, p organizations.Principal) error {
-		d, err := app.DraftPolicy(ctx, p, text)
+		d, err := app.DraftPolicy(ctx, p, text, c.Reason)
 		if err != nil {
 			return err
 		}
@@ -162,8 +163,12 @@ func (c *policyShowCmd) Run(ctx context.Context, o *screen.Output) error {
 		for _, d := range drafts {
 			if !d.Activated {
 				waiting = append(waiting, map[string]any{"draftId": d.DraftID, "policy": jsontext.Value(d.Canonical), "policyHash": d.Hash,
-					"author": d.Author, "draftedAt": d.DraftedAt, "lint": d.Lint})
-				text += fmt.Sprintf("draft %s of %s by %s\n", d.DraftID, d.DraftedAt, d.Author)
+					"author": d.Author, "reason": d.Reason, "draftedAt": d.DraftedAt, "lint": d.Lint})
+				text += fmt.Sprintf("draft %s of %s by %s", d.DraftID, d.DraftedAt, d.Author)
+				if d.Reason != "" {
+					text += ": " + words.Visible(d.Reason)
+				}
+				text += "\n"
 			}
 		}
 		var active any

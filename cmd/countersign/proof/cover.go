@@ -87,7 +87,7 @@ var coverTemplate = template.Must(template.New("cover").Funcs(template.FuncMap{
 <html lang="en"><meta charset="utf-8"><title>Evidence pack {{.Manifest.ExportID}}</title>
 <style>body{font:11pt/1.5 serif;max-width:52em;margin:2em auto;padding:0 1em;color:#111}h1{font-size:1.6em}h2{font-size:1.15em;margin-top:1.6em;border-bottom:1px solid #999}
 table{border-collapse:collapse;width:100%}td,th{text-align:left;border-bottom:1px solid #ddd;padding:.2em .6em .2em 0;vertical-align:top}code{font-size:.9em;overflow-wrap:anywhere}@media print{body{margin:0}}</style>
-<h1>Evidence for {{.Framework.Name}}</h1>
+<main><h1>Evidence for {{.Framework.Name}}</h1>
 <table><tr><th>organization</th><td>{{with .Organization}}{{quote .}}, {{end}}<code>{{.Manifest.Tenant}}</code></td></tr>
 <tr><th>period</th><td>from {{utc .From}} to before {{utc .To}} (UTC){{if .Running}}. The period had not ended when this pack was made, so the pack has only the first part of it. Make another one after the end of the period{{end}}</td></tr>
 <tr><th>requested by</th><td>{{.RequestedBy}}</td></tr>
@@ -121,5 +121,5 @@ Time to a verdict: median {{printf "%.1f" .Oversight.MedianSeconds}} s, 95th per
 <h2>Proven, and not</h2>
 <ul><li>Proven by <code>verify</code>: that the events {{if .Running}}up to the last one in this pack{{else}}of the period{{end}} are all there, in order, as they were signed, and that the files of this pack are those that the service signed.</li>
 <li>To be counted again from <code>events.jsonl</code>: the figures of oversight and the histories. No verifier counts them.</li>
-<li>Not proven: that every action the agents took was submitted to the service; that evidence supplied by a caller is true; the time of any event beyond the order of events, since times are the server's clock; that history was not replaced before you first saw a checkpoint.</li></ul></html>
+<li>Not proven: that every action the agents took was submitted to the service; that evidence supplied by a caller is true; the time of any event beyond the order of events, since times are the server's clock; that history was not replaced before you first saw a checkpoint.</li></ul></main></html>
 `))

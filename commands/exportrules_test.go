@@ -97,7 +97,7 @@ func TestAnEvidencePackIsNotBuiltAgain(t *testing.T) {
 	}
 	again := t.TempDir()
 	_, err = a.ExportAgain(t.Context(), tenant, made.ExportID, again)
-	wantRefusal(t, err, organizations.CodeConflict, "an evidence pack cannot be built again, because its figures depend on the time; make a new one")
+	wantRefusal(t, err, organizations.CodeConflict, "an evidence pack or a recall cannot be built again; make a new one")
 	if written, err := os.ReadDir(again); err != nil || len(written) != 0 {
 		t.Errorf("%v, %v", written, err)
 	}

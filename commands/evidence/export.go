@@ -58,9 +58,10 @@ type Export struct {
 	Most     int64                   // refuse if there are more events; 0 means no limit
 	Ready    func() error            // called when all files are written, before the export is recorded; may be nil
 
-	FullSpeed bool // do not slow down for concurrent appends
-	Statement bool // add a statement with counts to the manifest; requires the filters Agent and Receipts
-	Pack      Pack // writes additional files; not if a filter selects records (Filters.Selects); may be nil
+	FullSpeed bool    // do not slow down for concurrent appends
+	Statement bool    // add a statement with counts to the manifest; requires the filters Agent and Receipts
+	Pack      Pack    // writes additional files; may be nil
+	Recall    *Recall // evaluates the exported events again; may be nil
 }
 
 // Pack writes the files of an evidence pack before the manifest is signed. put stores a file in
@@ -145,7 +146,7 @@ func (a *Evidence) ExportHistory(ctx context.Context, e Export) (Exported, error
 	x := a.exporting(e)
 	steps := []func(context.Context) error{x.rangeOf, x.readHead, x.writeEvents, x.writeRest, x.pack, x.record}
 	if e.Filters.Selects() {
-		steps = []func(context.Context) error{x.ask, x.writeSelection, x.writeRest, x.record}
+		steps = []func(context.Context) error{x.ask, x.writeSelection, x.writeRest, x.pack, x.record}
 	}
 	return x.run(ctx, steps)
 }
@@ -421,7 +422,9 @@ func (x *exporting) write(ctx context.Context, e ledger.Event, show, prove bool)
 			shown.Openings = append(shown.Openings, opening)
 		}
 	}
-	x.count(shown)
+	if err := x.count(shown); err != nil {
+		return err
+	}
 	read, err := x.views.Add(shown)
 	if err != nil {
 		return err

@@ -1,5 +1,5 @@
 // Package proof implements the commands of auditors: verify, check, pin, export, evidence, prove,
-// dispute, oversight, views and replay.
+// recall, dispute, oversight, views and replay.
 package proof
 
 import (

@@ -85,7 +85,7 @@ func (c *Pin) Run(ctx context.Context, o *screen.Output) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.Pin, err)
 		}
-		before, err := checkpoint.Open(pin.Note, origin, keys.all()...) // accept compromised keys, too: the note was checked when it was stored
+		before, err := checkpoint.Open(pin.Note, origin, keys.all()...) // accept retired and compromised keys, too: the note was checked when it was stored
 		if err != nil {
 			return fmt.Errorf("%s: %w; if it is of another ledger, name another file", c.Pin, err)
 		}
@@ -250,15 +250,20 @@ func headKeysOf(set []bundle.Key) (keys headKeys) {
 // at returns the keys whose signature of a tree of this size is valid in a partition.
 func (k headKeys) at(partition int, size int64) (public []ed25519.PublicKey) {
 	for _, key := range k {
-		if key.Partition != partition || !key.CompromisedAt(size) {
+		if (key.Partition == partition || key.Partition == bundle.AnyPartition) && !key.CompromisedAt(size) && !key.RetiredBy(size) {
 			public = append(public, key.Public)
 		}
 	}
 	return public
 }
 
-// all returns all keys, including compromised ones.
-func (k headKeys) all() []ed25519.PublicKey { return k.at(bundle.AnyPartition, 0) }
+// all returns all keys, including retired and compromised ones.
+func (k headKeys) all() (public []ed25519.PublicKey) {
+	for _, key := range k {
+		public = append(public, key.Public)
+	}
+	return public
+}
 
 // fetch returns the body of a service's answer, and an error if it is too large or the status is
 // not 200.

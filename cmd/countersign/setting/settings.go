@@ -32,7 +32,7 @@ type Ledger struct {
 	Origin      string `help:"Permanent name of the ledger: a URL without scheme that you control. Only the first start needs it." env:"LEDGER_ORIGIN" name:"ledger-origin" aliases:"origin" placeholder:"NAME" rare:""`
 	Partitions  int    `help:"Number of partitions of a new ledger, which cannot change later: 1, or 16 to distribute it over several machines. An existing ledger refuses another number." env:"LEDGER_PARTITIONS" name:"ledger-partitions" placeholder:"N" rare:""`
 	SigningKey  string `help:"Ed25519 key that signs records: a seed as 64 hex digits or PKCS #8 PEM, or the ssh-ed25519 line of a key in the SSH agent." env:"SIGNING_KEY" name:"signing-key" secret:"" placeholder:"KEY"`
-	NextKey     string `help:"The next signing key. Nodes that have both keys switch to it when countersign signer rotate activates it." env:"NEXT_SIGNING_KEY" name:"next-signing-key" secret:"" placeholder:"KEY" rare:""`
+	NextKey     string `help:"The next signing key, or the next checkpoint key. Nodes that have both keys switch to it when countersign signer rotate activates it." env:"NEXT_SIGNING_KEY" name:"next-signing-key" secret:"" placeholder:"KEY" rare:""`
 	CatalogFile string `help:"Catalogue of products that replaces the built-in one." env:"CATALOG_FILE" name:"catalog-file" placeholder:"FILE" rare:""`
 	DataKEK     string `help:"Key of 64 hex digits that encrypts the data keys, which encrypt personal data. Keep a copy: without this key, personal data cannot be read." env:"DATA_KEK" name:"data-kek" secret:"" placeholder:"KEY" rare:""`
 

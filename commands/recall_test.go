@@ -17,17 +17,19 @@ import (
 	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/timestamp"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// keepCheckpoints starts the keeper of an app and returns the public keys of the ledger.
-func keepCheckpoints(t *testing.T, a *commands.App) []bundle.Key {
+// keepCheckpoints starts the keeper of an app and returns the public keys of the ledger. authority
+// may be nil.
+func keepCheckpoints(t *testing.T, a *commands.App, authority *timestamp.Authority) []bundle.Key {
 	t.Helper()
 	signer, err := seal.NewSigner(bytes.Repeat([]byte{9}, 32))
 	if err == nil {
-		err = keeper.Start(t.Context(), a.Ledger, keeper.Options{Signer: signer, Folder: checkpoint.Folder{Path: t.TempDir()}, Every: 10 * time.Millisecond},
+		err = keeper.Start(t.Context(), a.Ledger, keeper.Options{Signer: signer, Folder: checkpoint.Folder{Path: t.TempDir()}, Authority: authority, Every: 10 * time.Millisecond},
 			func() string { return a.NewID("evt_") })
 	}
 	if err != nil {
@@ -56,7 +58,7 @@ func opened(t *testing.T, folder string, keys []bundle.Key) *bundle.Bundle {
 func TestARecallListsWhatAnotherPolicyWouldHaveStopped(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
-	keys := keepCheckpoints(t, a)
+	keys := keepCheckpoints(t, a, nil)
 	orgID, operator := newOrganization(t, a, "team")
 	withPolicy(t, a, operator)
 	p := decider(t, a, orgID)
@@ -129,7 +131,7 @@ func TestARecallListsWhatAnotherPolicyWouldHaveStopped(t *testing.T) {
 func TestARecallListsWhatOtherRulesWouldHaveStopped(t *testing.T) {
 	t.Parallel()
 	a := openApp(t, ledgertest.New(t), newClock())
-	keys := keepCheckpoints(t, a)
+	keys := keepCheckpoints(t, a, nil)
 	key, caller := newKey(t, a, "ada@example.com")
 	tenant := a.Ledger.Service(key[5:17])
 	version, hash := actionrisk.Ruleset()

@@ -102,6 +102,7 @@ type exporting struct {
 	agentKey string                // id of the data key of the agent that is exported; empty if the export is not limited to an agent
 	head     *checkpoint.Published // nil if no checkpoint covers the events
 	proofs   *tree.Proofs
+	stamped  int64 // size of the note with a time stamp; 0 if there is none
 
 	lines, openings, redactions, inclusion *bundle.File
 	views                                  *views.Set
@@ -561,15 +562,36 @@ func (x *exporting) writeRest(ctx context.Context) error {
 	}
 	err = errors.Join(err, x.folder.Put("VERIFY.md", bundle.Format), x.folder.Put("verify.py", bundle.VerifierPy))
 	if x.head != nil {
-		err = errors.Join(err, x.folder.Put("checkpoint.txt", x.head.Note), x.consistency(ctx))
+		err = errors.Join(err, x.folder.Put("checkpoint.txt", x.head.Note), x.stamp(ctx), x.consistency(ctx))
 	}
 	return err
+}
+
+// stamp writes the newest note that a time-stamp authority has signed, with its answer. If an
+// earlier export is written again, it is the note that this export has.
+func (x *exporting) stamp(ctx context.Context) error {
+	var accept func(keeper.StampedNote) bool
+	if signed := x.manifest.Files; signed != nil {
+		if signed[bundle.StampFile] == "" {
+			return nil
+		}
+		accept = func(n keeper.StampedNote) bool { return canon.Hash(n.Stamp) == signed[bundle.StampFile] }
+	}
+	stamped, err := keeper.Stamped(ctx, x.home(), x.head.Size, accept)
+	if err != nil || stamped == nil {
+		return err
+	}
+	x.stamped = stamped.Size
+	return errors.Join(x.folder.Put(bundle.StampedFile, stamped.Note), x.folder.Put(bundle.StampFile, stamped.Stamp))
 }
 
 func (x *exporting) consistency(ctx context.Context) error {
 	sizes, err := keeper.Sizes(ctx, x.home(), x.head.Size, exportedHeads)
 	if err != nil {
 		return err
+	}
+	if at, has := slices.BinarySearch(sizes, x.stamped); x.stamped > 0 && x.stamped < x.head.Size && !has {
+		sizes = slices.Insert(sizes, at, x.stamped)
 	}
 	var lines []bundle.Proof
 	for _, size := range sizes {

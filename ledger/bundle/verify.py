@@ -1387,7 +1387,7 @@ def verdict(folder, keys, pin=None):
     return "valid", "", bundle.gaps, bundle
 
 
-VIEWS = "VIEWS not checked: of views/, pack/, VERIFY.md and verify.py it is only known that they are the files the manifest names"
+VIEWS = "VIEWS not checked: of views/, pack/, timestamp/, VERIFY.md and verify.py it is only known that they are the files the manifest names"
 ALWAYS = [
     "that every action the agents took was submitted to the service",
     "that evidence supplied by a caller is true",

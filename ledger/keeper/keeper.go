@@ -1,6 +1,6 @@
 // Package keeper makes the checkpoints of a ledger. It grows the Merkle tree of each partition
 // (step.go), signs its head about once a second, stores the note in a folder outside the database,
-// and sends it to mirrors and witnesses (witness.go). At the start of a node, CheckOutside
+// and sends it to mirrors, witnesses (witness.go) and a time-stamp authority (stamp.go). At the start of a node, CheckOutside
 // compares the database with these notes (rollback.go), to detect a database that was restored
 // from an older copy, truncated or replaced. read.go reads stored checkpoints, tiles and proofs.
 package keeper
@@ -20,6 +20,7 @@ import (
 	"github.com/countersign/countersign/ledger/internal/kept"
 	"github.com/countersign/countersign/ledger/internal/wait"
 	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/timestamp"
 	"github.com/countersign/countersign/ledger/tree"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -31,6 +32,7 @@ type Options struct {
 	Folder    checkpoint.Folder
 	Mirrors   []checkpoint.Store   // stores that get the newest note; if one fails, the failure is logged, and the store gets the next note
 	Witnesses []checkpoint.Witness // witnesses that get the newest note, with the same handling of failures
+	Authority *timestamp.Authority // time-stamp authority that stamps a note about every hour; may be nil
 	Every     time.Duration        // time between two checkpoints; 0 means a second
 	Step      int64                // largest number of events by which one transaction grows the tree; 0 means 20,000
 }
@@ -71,6 +73,7 @@ type keeper struct {
 
 	kept     *kept.State                // state that other goroutines may read
 	mirrored chan *checkpoint.Published // passes the newest checkpoint to mirror
+	stampAt  time.Time                  // when mirror asks for the next time stamp
 }
 
 // Start starts a keeper for each partition. It signs a checkpoint about every second in which
@@ -338,7 +341,8 @@ func (k *keeper) prune() {
 	}
 	// This keeps about a day of notes, if there was one event per interval.
 	below := p.Size - int64(pruneAfter/k.options.Every)
-	if err := k.options.Folder.Prune(k.partition.Origin(), p.Epoch, below, func(int64) bool { return false }); err != nil {
+	stamped := func(size int64) bool { return k.options.Folder.HasStamp(k.partition.Origin(), p.Epoch, size) }
+	if err := k.options.Folder.Prune(k.partition.Origin(), p.Epoch, below, stamped); err != nil {
 		k.ledger.Log().Warn("prune checkpoints", "error", err)
 	}
 }

@@ -84,7 +84,7 @@ func TestARetiredKeySignsNoCheckpoint(t *testing.T) {
 		t.Errorf("%s", p.Note)
 	}
 	fixture.Clean(t, l, at+1)
-	// Whoever has the retired key and the database puts its note in the place of the new one.
+	// An attacker with the retired key and the database replaces the new note by one of that key.
 	forged, err := checkpoint.Sign(p.Checkpoint, fixture.CheckpointSigner(t).Key())
 	if err != nil {
 		t.Fatal(err)

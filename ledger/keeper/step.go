@@ -242,7 +242,7 @@ func (k *keeper) store(ctx context.Context, tx pgx.Tx, full []tree.Tile, made *c
 	batch.Queue(`update tree_head set size = $2, root = $3, edge = $4 where p = $1`, k.partition.Number(), k.builder.Size(), root[:], edge)
 	if made != nil {
 		batch.Queue(`insert into checkpoints (p, size, root, note) values ($1, $2, $3, $4)
-			on conflict (p, size) do update set root = excluded.root, note = excluded.note where checkpoints.root <> excluded.root`,
+			on conflict (p, size) do update set root = excluded.root, note = excluded.note, stamp = null where checkpoints.root <> excluded.root`,
 			k.partition.Number(), made.Size, made.Root[:], string(made.Note))
 	}
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {

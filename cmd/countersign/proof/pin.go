@@ -167,7 +167,7 @@ func (c *Pin) read(ctx context.Context, o *screen.Output) (text []byte, proofs c
 	}
 	defer export.Close()
 	text, err = export.Text("checkpoint.txt")
-	proven, err2 := export.Text("proofs/consistency.jsonl")
+	proven, err2 := export.Text(consistencyFile)
 	if err := errors.Join(err, err2); err != nil {
 		return nil, nil, err
 	}
@@ -175,14 +175,24 @@ func (c *Pin) read(ctx context.Context, o *screen.Output) (text []byte, proofs c
 		return nil, nil, errors.New("no checkpoint covers the events of this export")
 	}
 	return text, func(from, to int64) ([]tree.Hash, error) {
-		for line := range bytes.Lines(proven) {
-			var p bundle.Proof
-			if json.Unmarshal(line, &p) == nil && p.From == from {
-				return readHashes(line)
-			}
+		if line := consistencyLine(proven, from); line != nil {
+			return readHashes(line)
 		}
 		return nil, fmt.Errorf("this export has no proof that its %d events continue the %d you have seen: ask the service itself (countersign pin https://…)", to, from)
 	}, nil
+}
+
+const consistencyFile = "proofs/consistency.jsonl"
+
+// consistencyLine returns the line of a consistencyFile with the proof from a size, or nil.
+func consistencyLine(text []byte, from int64) []byte {
+	for line := range bytes.Lines(text) {
+		var p bundle.Proof
+		if json.Unmarshal(line, &p) == nil && p.From == from {
+			return line
+		}
+	}
+	return nil
 }
 
 // readHashes parses the hexadecimal hashes of a proof.

@@ -41,6 +41,7 @@ type Ledger struct {
 	CheckpointMirrors []string `help:"Further stores for signed checkpoints: a folder, git:FOLDER, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME." env:"CHECKPOINT_MIRRORS" name:"checkpoint-mirrors" placeholder:"PLACE" rare:""`
 	ArchiveStore      string   `help:"Store of the payloads that countersign archive moved out of the database: a folder, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME." env:"ARCHIVE_STORE" name:"archive-store" placeholder:"PLACE" rare:""`
 	Witnesses         []string `help:"Witnesses that cosign checkpoints (C2SP tlog-witness), each as 'KEY URL'." env:"WITNESSES" name:"witnesses" placeholder:"WITNESS" rare:""`
+	TimestampURL      string   `help:"Time-stamp authority (RFC 3161) that signs the newest checkpoint about once an hour. Exports then show that their events existed before that time, by a clock other than the server's." env:"TIMESTAMP_URL" name:"timestamp-url" placeholder:"URL" rare:""`
 
 	Serves           bool `kong:"-"` // set only by serve: refuse a database that can lose commits
 	Begins           bool `kong:"-"` // the command may create the ledger, with its database and keys

@@ -66,6 +66,9 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	if s.noHeads {
 		said["checkpoints"] = "CHECKPOINT_KEY is not set: the service cannot notice that the database was restored to an older state"
 	}
+	if problem := keeper.Problem(s.app.Ledger); problem != "" {
+		said["checkpoints"] = problem
+	}
 	if s.durability == "provider" {
 		said["durability"] = s.durability
 	}
@@ -132,7 +135,7 @@ func (s *Server) readyDatabase(ctx context.Context, r *Readiness) {
 	if s.app.Ledger.LastCheck().Failed() || s.app.Ledger.Condition().Word == ledger.Altered {
 		r.Degraded = append(r.Degraded, "verification")
 	}
-	if s.noHeads || keeper.Beginning(s.app.Ledger) || keeper.Lag(s.app.Ledger) > maxCheckpointLag {
+	if s.noHeads || keeper.Problem(s.app.Ledger) != "" || keeper.Beginning(s.app.Ledger) || keeper.Lag(s.app.Ledger) > maxCheckpointLag {
 		r.Degraded = append(r.Degraded, "checkpoints")
 	}
 	lags, err := s.projections.Lags(ctx)

@@ -19,10 +19,10 @@ var orders = map[string]struct {
 	packages []string
 }{
 	"ledger": {5, []string{
-		"ledger/internal/wait", "ledger/pace", "ledger/internal/pooler", "ledger/internal/preimage", "ledger/packing", "ledger/tree", "ledger/checkpoint", "ledger/seal", "ledger/events", "ledger/stored",
+		"ledger/internal/wait", "ledger/pace", "ledger/internal/pooler", "ledger/internal/preimage", "ledger/packing", "ledger/tree", "ledger/checkpoint", "ledger/timestamp", "ledger/seal", "ledger/events", "ledger/stored",
 		"ledger/internal/sealing", "ledger/internal/kept", "ledger", // package ledger: events, appends, reads, feeds, partitions and the keyring
 		"ledger/vault", "ledger/keeper", "ledger/archive", "ledger/audit",
-		"ledger/bundle", "ledger/forms", "ledger/views", "ledger/backup", "ledger/localpg", "ledger/ledgertest", "ledger/internal/fixture",
+		"ledger/bundle", "ledger/forms", "ledger/views", "ledger/backup", "ledger/localpg", "ledger/ledgertest", "ledger/timestamp/timestamptest", "ledger/internal/fixture",
 	}},
 	"commands": {0, []string{
 		"commands/cache", "commands/ground", "commands/ground/groundtest", "commands/accounts", "commands/organizations", "commands/payments", "commands/store",

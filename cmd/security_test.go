@@ -106,6 +106,7 @@ var outbound = map[string]string{
 	"api/x402/client.go":                  "facilitator and chain of the settings",
 	"api/stripe/stripe.go":                "checkout provider",
 	"ledger/checkpoint/witness.go":        "mirrors and witnesses of the settings",
+	"ledger/timestamp/timestamp.go":       "time-stamp authority of the settings",
 	"api/traces/traces.go":                "collector of the settings",
 	"cmd/countersign/setting/sshagent.go": "the SSH agent of the user, by a socket",
 	"ledger/localpg/fetch.go":             "PostgreSQL by its pinned hash; a registry may point to its store",

@@ -12,6 +12,8 @@ import (
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/ledgertest"
+	"github.com/countersign/countersign/ledger/timestamp"
+	"github.com/countersign/countersign/ledger/timestamp/timestamptest"
 	"github.com/countersign/countersign/policy/actionrisk"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -97,8 +99,31 @@ func TestAnEvidencePackIsNotBuiltAgain(t *testing.T) {
 	}
 	again := t.TempDir()
 	_, err = a.ExportAgain(t.Context(), tenant, made.ExportID, again)
-	wantRefusal(t, err, organizations.CodeConflict, "an evidence pack cannot be built again, because its figures depend on the time; make a new one")
+	wantRefusal(t, err, organizations.CodeConflict, "an evidence pack or a recall cannot be built again; make a new one")
 	if written, err := os.ReadDir(again); err != nil || len(written) != 0 {
 		t.Errorf("%v, %v", written, err)
+	}
+}
+
+// An export that contains a time stamp can be written again.
+func TestAnExportWithATimeStampIsBuiltAgain(t *testing.T) {
+	t.Parallel()
+	a, authority := openApp(t, ledgertest.New(t), newClock()), timestamptest.Start(t)
+	key, _ := newKey(t, a, "ada@example.com")
+	tenant := a.Ledger.Service(key[5:17])
+	keepCheckpoints(t, a, &timestamp.Authority{URL: authority.URL})
+	for {
+		folder, again := t.TempDir(), t.TempDir()
+		made, err := a.ExportHistory(t.Context(), evidence.Export{Tenant: tenant, Actor: "operator", Folder: folder})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if made.Files[bundle.StampFile] == "" {
+			continue // the stamp is not stored yet
+		}
+		if _, err := a.ExportAgain(t.Context(), tenant, made.ExportID, again); err != nil {
+			t.Error(err)
+		}
+		return
 	}
 }

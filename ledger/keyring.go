@@ -46,6 +46,10 @@ func (k SigningKey) Compromised(position int64) bool {
 	return k.Void > 0 && (position == 0 || position >= k.Void)
 }
 
+// Retired reports whether the key was retired at or before a position. A note of a tree that
+// contains the retirement must not be signed with the key.
+func (k SigningKey) Retired(position int64) bool { return k.To > 0 && position >= k.To }
+
 // Keyring maps key ids to all signing keys that a partition ever had.
 type Keyring map[string]SigningKey
 
@@ -90,7 +94,7 @@ func (k Keyring) InUse(id string, position int64) (_ SigningKey, whyNot string) 
 		return SigningKey{}, "the key is not for records"
 	case position > 0 && position < key.From:
 		return SigningKey{}, fmt.Sprintf("the key was activated later, at position %d", key.From)
-	case position > 0 && key.To > 0 && position >= key.To:
+	case position > 0 && key.Retired(position):
 		return SigningKey{}, fmt.Sprintf("the key was retired before, at position %d", key.To)
 	}
 	return key, ""
@@ -112,16 +116,27 @@ func (k Keyring) public(wanted func(SigningKey) bool) []ed25519.PublicKey {
 	return keys
 }
 
+// ErrRetiredKey means that only a retired key has signed a note, and the tree of the note contains
+// the retirement.
+var ErrRetiredKey = errors.New("the tree contains the retirement of the key that signed the note")
+
 // OpenNote reads a note that a checkpoint key of the ring has signed. void is true if only
-// compromised keys have signed it.
+// compromised keys have signed it. It returns ErrRetiredKey for a note that was signed after the
+// retirement of its key.
 func (k Keyring) OpenNote(text []byte, origin string) (c checkpoint.Checkpoint, void bool, err error) {
 	claimed, _ := checkpoint.Parse(text) // Open reports an unreadable note
-	sound := k.public(func(key SigningKey) bool { return key.Purpose == PurposeCheckpoint && !key.Compromised(claimed.Size) })
+	maySign := func(key SigningKey) bool { return key.Purpose == PurposeCheckpoint && !key.Retired(claimed.Size) }
+	sound := k.public(func(key SigningKey) bool { return maySign(key) && !key.Compromised(claimed.Size) })
 	if c, err = checkpoint.Open(text, origin, sound...); err == nil {
 		return c, false, nil
 	}
-	c, err = checkpoint.Open(text, origin, k.Public(PurposeCheckpoint)...)
-	return c, err == nil, err
+	if c, err = checkpoint.Open(text, origin, k.public(maySign)...); err == nil {
+		return c, true, nil
+	}
+	if c, err = checkpoint.Open(text, origin, k.Public(PurposeCheckpoint)...); err == nil {
+		err = ErrRetiredKey
+	}
+	return c, false, err
 }
 
 // Apply folds one event of the stream into the ring. An activation must be signed by the previous

@@ -164,14 +164,18 @@ create table tree_head (
     primary key (p)
 );
 
--- Signature lines of witnesses may be added to note.
+-- Signature lines of witnesses may be added to note. stamp is the answer of a time-stamp authority
+-- (RFC 3161) about the note, which does not change any more.
 create table checkpoints (
-    p    smallint not null check (p >= 0),
-    size bigint not null check (size >= 0),
-    root bytea not null check (octet_length(root) = 32),
-    note text collate "C" not null check (note <> ''),
+    p     smallint not null check (p >= 0),
+    size  bigint not null check (size >= 0),
+    root  bytea not null check (octet_length(root) = 32),
+    note  text collate "C" not null check (note <> ''),
+    stamp bytea check (octet_length(stamp) between 1 and 65536),
     primary key (p, size)
 );
+
+create index checkpoints_stamped on checkpoints (p, size) where stamp is not null;
 
 -- Data keys of personal members. An erasure empties the row and sets destroyed_us. The row
 -- stays, so that verifiers can distinguish a destroyed key from a missing one.

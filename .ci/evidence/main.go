@@ -2,6 +2,7 @@
 // reads files and imports nothing of the project.
 //
 //	go run . VIEWS KEYS EVENTS     the folder of countersign views, the key set, events.jsonl
+//	go run . authority FOLDER      serve a time-stamp authority
 package main
 
 import (
@@ -33,6 +34,9 @@ import (
 func main() {
 	log.SetFlags(0)
 	log.SetPrefix("evidence: ")
+	if os.Args[1] == "authority" {
+		serveAuthority(os.Args[2])
+	}
 	views, keys, events := os.Args[1], readKeys(os.Args[2]), readEvents(os.Args[3])
 	for _, check := range []struct {
 		name string

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/countersign/countersign/policy/actionrisk"
 )
 
 // An evidence pack of a quarter contains a cover page, statements, figures and histories under one
@@ -66,4 +69,36 @@ func TestAnEvidencePack(t *testing.T) {
 		t.Fatal(err)
 	}
 	bare.run(1, "FALSE       pack/oversight.json: hash", "verify", in("export"), "--keys", in("jwks.json"))
+}
+
+// A recall lists the allowed decisions that another policy would have stopped. verify evaluates
+// them again.
+func TestARecall(t *testing.T) {
+	t.Parallel()
+	h := handOver(t, "k1", "k2")
+	a, bare, in := h.a, h.bare, h.in
+	version, _ := actionrisk.Ruleset()
+	if err := os.WriteFile(in("new.json"), []byte(`{"policyId":"default","maxUsdPerTransaction":0.01}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a.run(2, "name a policy or a version of the rules", "recall", "--out", in("none.tar.gz"))
+	a.run(2, "rules needs the tenant service", "recall", "--rules", version, "--out", in("none.tar.gz"))
+	a.run(2, "rules must be the version", "recall", "--org", "service", "--rules", "2020.01.01", "--out", in("none.tar.gz"))
+	a.run(0, "2 of 2 allowed actions would have been stopped (2 denied, 0 sent to approval); 0 not replayed", "recall", "--policy", in("new.json"), "--out", in("recall.tar.gz"))
+	for _, says := range []string{"PROVEN      recall, evaluated again from these events: 2 of 2", "PROVEN      without a gap: decision/allow"} {
+		bare.run(0, says, "verify", in("recall.tar.gz"), "--keys", in("jwks.json"))
+	}
+	bare.run(0, "VIEWS checked", "verify", "--views", in("recall.tar.gz"), "--keys", in("jwks.json"))
+	a.run(0, "the period had not ended", "recall", "--policy", in("new.json"), "--period", time.Now().UTC().Format("2006"), "--out", in("year.tar.gz"))
+	a.run(0, "0 of 0 allowed actions", "recall", "--org", "service", "--rules", version, "--out", in("gate.tar.gz"))
+	bare.run(0, "recall, evaluated again", "verify", in("gate.tar.gz"), "--keys", in("jwks.json"))
+	untar(t, in("recall.tar.gz"), h.files)
+	for _, part := range []string{"2 of 2 allowed actions", "<td>deny</td>"} {
+		if page := string(read(t, in("export/pack/recall.html"))); !strings.Contains(page, part) {
+			t.Errorf("no %q in %s", part, page)
+		}
+	}
+	if out, err := exec.CommandContext(t.Context(), "python3", in("export/verify.py"), "--keys", in("jwks.json"), in("export")).CombinedOutput(); err != nil || !bytes.HasPrefix(out, []byte("VALID\n")) {
+		t.Errorf("%s %v", out, err)
+	}
 }

@@ -58,9 +58,10 @@ type Export struct {
 	Most     int64                   // refuse if there are more events; 0 means no limit
 	Ready    func() error            // called when all files are written, before the export is recorded; may be nil
 
-	FullSpeed bool // do not slow down for concurrent appends
-	Statement bool // add a statement with counts to the manifest; requires the filters Agent and Receipts
-	Pack      Pack // writes additional files; not if a filter selects records (Filters.Selects); may be nil
+	FullSpeed bool    // do not slow down for concurrent appends
+	Statement bool    // add a statement with counts to the manifest; requires the filters Agent and Receipts
+	Pack      Pack    // writes additional files; may be nil
+	Recall    *Recall // evaluates the exported events again; may be nil
 }
 
 // Pack writes the files of an evidence pack before the manifest is signed. put stores a file in
@@ -101,6 +102,7 @@ type exporting struct {
 	agentKey string                // id of the data key of the agent that is exported; empty if the export is not limited to an agent
 	head     *checkpoint.Published // nil if no checkpoint covers the events
 	proofs   *tree.Proofs
+	stamped  int64 // size of the note with a time stamp; 0 if there is none
 
 	lines, openings, redactions, inclusion *bundle.File
 	views                                  *views.Set
@@ -145,7 +147,7 @@ func (a *Evidence) ExportHistory(ctx context.Context, e Export) (Exported, error
 	x := a.exporting(e)
 	steps := []func(context.Context) error{x.rangeOf, x.readHead, x.writeEvents, x.writeRest, x.pack, x.record}
 	if e.Filters.Selects() {
-		steps = []func(context.Context) error{x.ask, x.writeSelection, x.writeRest, x.record}
+		steps = []func(context.Context) error{x.ask, x.writeSelection, x.writeRest, x.pack, x.record}
 	}
 	return x.run(ctx, steps)
 }
@@ -421,7 +423,9 @@ func (x *exporting) write(ctx context.Context, e ledger.Event, show, prove bool)
 			shown.Openings = append(shown.Openings, opening)
 		}
 	}
-	x.count(shown)
+	if err := x.count(shown); err != nil {
+		return err
+	}
 	read, err := x.views.Add(shown)
 	if err != nil {
 		return err
@@ -558,15 +562,36 @@ func (x *exporting) writeRest(ctx context.Context) error {
 	}
 	err = errors.Join(err, x.folder.Put("VERIFY.md", bundle.Format), x.folder.Put("verify.py", bundle.VerifierPy))
 	if x.head != nil {
-		err = errors.Join(err, x.folder.Put("checkpoint.txt", x.head.Note), x.consistency(ctx))
+		err = errors.Join(err, x.folder.Put("checkpoint.txt", x.head.Note), x.stamp(ctx), x.consistency(ctx))
 	}
 	return err
+}
+
+// stamp writes the newest note that a time-stamp authority has signed, with its answer. If an
+// earlier export is written again, it is the note that this export has.
+func (x *exporting) stamp(ctx context.Context) error {
+	var accept func(keeper.StampedNote) bool
+	if signed := x.manifest.Files; signed != nil {
+		if signed[bundle.StampFile] == "" {
+			return nil
+		}
+		accept = func(n keeper.StampedNote) bool { return canon.Hash(n.Stamp) == signed[bundle.StampFile] }
+	}
+	stamped, err := keeper.Stamped(ctx, x.home(), x.head.Size, accept)
+	if err != nil || stamped == nil {
+		return err
+	}
+	x.stamped = stamped.Size
+	return errors.Join(x.folder.Put(bundle.StampedFile, stamped.Note), x.folder.Put(bundle.StampFile, stamped.Stamp))
 }
 
 func (x *exporting) consistency(ctx context.Context) error {
 	sizes, err := keeper.Sizes(ctx, x.home(), x.head.Size, exportedHeads)
 	if err != nil {
 		return err
+	}
+	if at, has := slices.BinarySearch(sizes, x.stamped); x.stamped > 0 && x.stamped < x.head.Size && !has {
+		sizes = slices.Insert(sizes, at, x.stamped)
 	}
 	var lines []bundle.Proof
 	for _, size := range sizes {

@@ -16,8 +16,9 @@ import (
 // packFolder is the folder in a bundle for the files of a Pack.
 const packFolder = "pack/"
 
-// errPack refuses to build an evidence pack again, because its figures depend on the time.
-var errPack = policy.Refuse(organizations.CodeConflict, "", "an evidence pack cannot be built again, because its figures depend on the time; make a new one")
+// errPack refuses to build an evidence pack or a recall again: the figures of a pack depend on the
+// time, and the ledger does not have the policy of a recall.
+var errPack = policy.Refuse(organizations.CodeConflict, "", "an evidence pack or a recall cannot be built again; make a new one")
 
 // pack calls the export's Pack, if it has one.
 func (x *exporting) pack(ctx context.Context) error {
@@ -31,14 +32,19 @@ func (x *exporting) pack(ctx context.Context) error {
 	return x.e.Pack(ctx, x.manifest, found, func(name string, text []byte) error { return x.folder.Put(packFolder+name, text) })
 }
 
-// count adds an event of the period to the counts for a pack or a statement. It reads agent ids
+// count adds an event of the period to the counts for a pack, a statement or a recall. It reads agent ids
 // from the openings that the bundle contains, so a pack without personal data names no agent.
-func (x *exporting) count(e bundle.Shows) {
+func (x *exporting) count(e bundle.Shows) error {
+	if x.e.Recall != nil {
+		if err := x.e.Recall.add(e); err != nil {
+			return err
+		}
+	}
 	if x.tally != nil {
 		x.tally.Add(e.Type, e.Series, e.Payload)
 	}
 	if x.agents == nil || e.Type != events.TypeDecisionRecorded || len(x.agents) > MostAgents {
-		return
+		return nil
 	}
 	for _, o := range e.Openings {
 		var agent string
@@ -46,10 +52,19 @@ func (x *exporting) count(e bundle.Shows) {
 			x.agents[agent] = true
 		}
 	}
+	return nil
 }
 
-// beginCounting creates the counters that a pack or a statement needs.
+// beginCounting creates the counters that a pack or a statement needs, and adds the policy or the
+// rule set of a recall to the files.
 func (x *exporting) beginCounting() {
+	switch r := x.e.Recall; {
+	case r == nil:
+	case r.policy != nil:
+		x.policies[r.Found.PolicyHash] = r.text
+	default:
+		x.rules[r.Found.RulesetHash] = r.text
+	}
 	if x.e.Pack != nil {
 		x.agents = map[string]bool{}
 	}

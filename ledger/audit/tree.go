@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/ledger/keeper"
+	"github.com/countersign/countersign/ledger/timestamp"
 	"github.com/countersign/countersign/ledger/tree"
 )
 
@@ -21,6 +22,8 @@ type storedNote struct {
 	size int64
 	root []byte
 	note string
+
+	stamp []byte // time stamp of the note; nil if it has none
 }
 
 // growTree adds the leaves of a range to the tree. It compares the stored tiles, checkpoints and
@@ -60,12 +63,12 @@ func (r *run) growTree(ctx context.Context, s *spanResult) error {
 }
 
 func (r *run) readNotes(ctx context.Context, from, to int64) ([]storedNote, error) {
-	rows, err := r.pool.Query(ctx, `select size, root, note from checkpoints where p = $1 and size > $2 and size <= $3 order by size`, r.p, from, to)
+	rows, err := r.pool.Query(ctx, `select size, root, note, stamp from checkpoints where p = $1 and size > $2 and size <= $3 order by size`, r.p, from, to)
 	if err != nil {
 		return nil, fmt.Errorf("read checkpoints: %w", err)
 	}
 	notes, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (n storedNote, err error) {
-		return n, row.Scan(&n.size, &n.root, &n.note)
+		return n, row.Scan(&n.size, &n.root, &n.note, &n.stamp)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read checkpoints: %w", err)
@@ -88,6 +91,12 @@ func (r *run) checkNote(n storedNote) {
 		r.fault(Fault{"checkpoints", row, n.size, "note", err.Error()})
 	case c.Size != n.size || c.Root != root:
 		r.fault(Fault{"checkpoints", row, n.size, "note", "the note has another size or root"})
+	}
+	if n.stamp == nil {
+		return
+	}
+	if _, err := timestamp.Parse(n.stamp, []byte(n.note)); err != nil {
+		r.fault(Fault{"checkpoints", row, n.size, "stamp", err.Error()})
 	}
 }
 

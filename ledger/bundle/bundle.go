@@ -24,6 +24,14 @@ const PayloadType = "application/vnd.svc.export.v1+json"
 // consecutive events of a history, or all of them.
 const Schema = "svc-export-v1"
 
+// StampedFile and StampFile are an earlier note of the tree, or the one of the bundle, and the
+// answer of a time-stamp authority (RFC 3161) about it. They are information: no check of Verify
+// reads them.
+const (
+	StampedFile = "timestamp/note.txt"
+	StampFile   = "timestamp/answer.tsr"
+)
+
 // VerifierPy and Format are the files verify.py and VERIFY.md. Every bundle contains both.
 var (
 	//go:embed verify.py

@@ -57,16 +57,23 @@ func trusted() []bundle.Key {
 	return keys
 }
 
-// keySets returns four sets of keys: all keys, all except the checkpoint keys, all with the record
-// key retired at position 7, and all with the record key compromised from position 4 on.
+// keySets returns five sets of keys: all keys, all except the checkpoint keys, all with the record
+// key retired at position 7, all with the record key compromised from position 4 on, and all with
+// the checkpoint key retired at position 7.
 func keySets() [][]bundle.Key {
-	retired := trusted()
-	for i, k := range retired {
-		if k.Purpose == ledger.PurposeRecord {
-			retired[i].To = 7
+	return [][]bundle.Key{trusted(), slices.DeleteFunc(trusted(), func(k bundle.Key) bool { return k.Purpose != ledger.PurposeRecord }),
+		retired(ledger.PurposeRecord, 7), compromised(4), retired(ledger.PurposeCheckpoint, 7)}
+}
+
+// retired returns the keys, with the key of a purpose retired at a position.
+func retired(purpose string, at int64) []bundle.Key {
+	keys := trusted()
+	for i, k := range keys {
+		if k.Purpose == purpose {
+			keys[i].To = at
 		}
 	}
-	return [][]bundle.Key{trusted(), slices.DeleteFunc(trusted(), func(k bundle.Key) bool { return k.Purpose != ledger.PurposeRecord }), retired, compromised(4)}
+	return keys
 }
 
 // compromised returns the keys, with the record key compromised from a position on.
@@ -390,6 +397,44 @@ func TestARetiredKeySignsNoManifest(t *testing.T) {
 	}
 }
 
+// A note of a tree that contains the retirement of its key is false for every verifier. A smaller
+// tree may be signed with the key, and a newer key may sign either.
+func TestARetiredKeySignsNoNoteOverItsRetirement(t *testing.T) {
+	const size = 7 // of the note
+	newer := func(keys []bundle.Key) []bundle.Key {
+		return append(keys, bundle.Key{Purpose: ledger.PurposeCheckpoint, Public: key(8).Public().(ed25519.PublicKey), From: 6})
+	}
+	both := draw()
+	c := must(checkpoint.Parse(both["checkpoint.txt"]))
+	_, line, _ := bytes.Cut(must(checkpoint.Sign(c, key(8))), []byte("\n\n"))
+	both["checkpoint.txt"] = slices.Concat(both["checkpoint.txt"], line)
+	both = signedAnew(both, func(*bundle.Manifest) {})
+	var names []string
+	var questions []question
+	var verdicts []verdict
+	for _, c := range []struct {
+		name   string
+		files  map[string][]byte
+		keys   []bundle.Key
+		reason string
+	}{
+		{"at the size", draw(), retired(ledger.PurposeCheckpoint, size), "checkpoint.txt: key"},
+		{"below the size", draw(), retired(ledger.PurposeCheckpoint, 3), "checkpoint.txt: key"},
+		{"after the size", draw(), retired(ledger.PurposeCheckpoint, size+1), ""},
+		{"with a newer key that has not signed", draw(), newer(retired(ledger.PurposeCheckpoint, size)), "checkpoint.txt: key"},
+		{"with a newer key that has signed, too", both, newer(retired(ledger.PurposeCheckpoint, size)), ""},
+	} {
+		q := question{folder: t.TempDir(), keys: c.keys}
+		write(t, q.folder, c.files)
+		says := goSays(t, q)
+		if says.Reason != c.reason || (says.Verdict == "valid") != (c.reason == "") {
+			t.Errorf("%s: %+v", c.name, says)
+		}
+		names, questions, verdicts = append(names, c.name), append(questions, q), append(verdicts, says)
+	}
+	allSay(t, names, questions, verdicts)
+}
+
 // Without a record key, or without a checkpoint key for an existing checkpoint, the result is
 // Unchecked: the bundle is neither valid nor invalid.
 func TestWithoutAKeyNothingIsChecked(t *testing.T) {
@@ -446,7 +491,7 @@ func TestWhatACompromisedKeySigned(t *testing.T) {
 			heads[i].Void = 7
 		}
 	}
-	if r, err := verdictIn(t, folder, heads, nil); err != nil || r.Reason != "checkpoint.txt: note" {
+	if r, err := verdictIn(t, folder, heads, nil); err != nil || r.Reason != "checkpoint.txt: key" {
 		t.Errorf("a note by a compromised key: %+v, %v", r, err)
 	}
 	python, err := exec.LookPath("python3")
@@ -455,7 +500,7 @@ func TestWhatACompromisedKeySigned(t *testing.T) {
 	}
 	tool := t.TempDir()
 	write(t, tool, map[string][]byte{"verify.py": bundle.VerifierPy, "keys.json": jwks(keys), "heads.json": jwks(heads)})
-	for name, want := range map[string]string{"keys.json": "NOT PROVEN  " + want, "heads.json": "FALSE       checkpoint.txt: note"} {
+	for name, want := range map[string]string{"keys.json": "NOT PROVEN  " + want, "heads.json": "FALSE       checkpoint.txt: key"} {
 		if out, _ := exec.CommandContext(t.Context(), python, filepath.Join(tool, "verify.py"), "--keys", filepath.Join(tool, name), folder).CombinedOutput(); !strings.Contains(string(out), want) {
 			t.Errorf("%s: %s", name, out)
 		}

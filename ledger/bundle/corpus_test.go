@@ -343,7 +343,7 @@ func corpus(t *testing.T) []byte {
 		must(archive.Write(content))
 	}
 	put("README.md", must(os.ReadFile("testdata/corpus.md")))
-	keyFiles := []string{"keys/all.json", "keys/none-of-checkpoints.json", "keys/record-key-retired-at-7.json", "keys/record-key-compromised-from-4.json"}
+	keyFiles := []string{"keys/all.json", "keys/none-of-checkpoints.json", "keys/record-key-retired-at-7.json", "keys/record-key-compromised-from-4.json", "keys/checkpoint-key-retired-at-7.json"}
 	for i, set := range keySets() {
 		put(keyFiles[i], jwks(set))
 	}

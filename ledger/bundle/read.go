@@ -21,6 +21,16 @@ type Shows struct {
 	Proven   bool        // the bundle contains this proof; a proof may have no hashes
 }
 
+// Opened returns the value at a pointer as JSON text, or nil if the bundle has no opening for it.
+func (s Shows) Opened(pointer string) []byte {
+	for _, o := range s.Openings {
+		if o.Pointer == pointer {
+			return []byte(o.Value)
+		}
+	}
+	return nil
+}
+
 // Manifest parses the manifest. It does not check the signature; Verify does.
 func (b *Bundle) Manifest() (m Manifest, err error) {
 	text, err := b.Text("manifest.json")

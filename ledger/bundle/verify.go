@@ -423,16 +423,25 @@ func Shown(name string) string {
 	return b.String()
 }
 
-func (v *verifier) openNote(text []byte) (*checkpoint.Checkpoint, bool) {
-	var keys []ed25519.PublicKey
+// openNote opens a note that a checkpoint key signed. The key must not be compromised at the size
+// of the tree, nor may the tree contain its retirement. If only such keys signed the note, barred
+// is true.
+func (v *verifier) openNote(text []byte) (c *checkpoint.Checkpoint, barred bool) {
 	said, _ := checkpoint.Parse(text) // Open reports a malformed note
+	var good, all []ed25519.PublicKey
 	for _, key := range v.keys {
-		if key.Purpose == ledger.PurposeCheckpoint && !key.CompromisedAt(said.Size) {
-			keys = append(keys, key.Public)
+		if key.Purpose != ledger.PurposeCheckpoint {
+			continue
+		}
+		if all = append(all, key.Public); !key.CompromisedAt(said.Size) && !key.RetiredBy(said.Size) {
+			good = append(good, key.Public)
 		}
 	}
-	c, err := checkpoint.Open(text, v.m.Origin, keys...)
-	return &c, err == nil
+	if opened, err := checkpoint.Open(text, v.m.Origin, good...); err == nil {
+		return &opened, false
+	}
+	_, err := checkpoint.Open(text, v.m.Origin, all...)
+	return nil, err == nil
 }
 
 func (v *verifier) note(context.Context) error {
@@ -444,11 +453,13 @@ func (v *verifier) note(context.Context) error {
 	if err != nil {
 		return err
 	}
-	head, ok := v.openNote(text)
+	head, barred := v.openNote(text)
 	switch {
 	case !v.holds(ledger.PurposeCheckpoint):
 		return noCheckpointKey
-	case !ok:
+	case barred:
+		return falsef("checkpoint.txt: key")
+	case head == nil:
 		return falsef("checkpoint.txt: note")
 	case head.Size != v.m.CheckpointSize:
 		return falsef("checkpoint.txt: size")
@@ -846,8 +857,8 @@ func (v *verifier) pinned(ctx context.Context) error {
 	if err != nil {
 		return pinUnread
 	}
-	pin, ok := v.openNote(kept.Note)
-	if !ok {
+	pin, _ := v.openNote(kept.Note)
+	if pin == nil {
 		return pinUnread
 	}
 	if err := v.pinnedTenant(); err != nil {

@@ -306,8 +306,12 @@ def record_key(keys, key_id, position):
 
 def retired_by(keys, key_id, position):
     """Says whether a key signed nothing any more once this position was taken."""
-    last = keys[key_id][3]
-    return last > 0 and position >= last
+    return retired(keys[key_id], position)
+
+
+def retired(found, position):
+    """Says whether a key was retired at or before a position."""
+    return found[3] > 0 and position >= found[3]
 
 
 def void(found, position):
@@ -319,6 +323,12 @@ def signed(key, payload_type, record, signature):
     kind = text_of(payload_type).encode("utf-8")
     pre = b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(record), record)
     return ed25519(key, pre, b64(text_of(signature)))
+
+
+def note_keys(keys, text):
+    """The keys that may sign a note: not those that are compromised at its size, or whose retirement its tree contains."""
+    size = re.match(rb"[^\n]*\n([0-9]{1,19})\n", text)
+    return {kid: found for kid, found in keys.items() if size and not void(found, int(size.group(1))) and not retired(found, int(size.group(1)))}
 
 
 def open_note(text, origin, keys):
@@ -341,7 +351,7 @@ def open_note(text, origin, keys):
         for found in keys.values():
             public, purpose = found[:2]
             hint = hashlib.sha256(name.encode() + b"\n\x01" + public).digest()[:4]
-            if purpose == "checkpoint" and not void(found, int(size)) and m.group(1) == name and signature[:4] == hint:
+            if purpose == "checkpoint" and m.group(1) == name and signature[:4] == hint:
                 if not ed25519(public, (body + "\n").encode(), signature[4:]):
                     return None
                 good = True
@@ -841,7 +851,9 @@ class Bundle:
             return
         if not holds(self.given, "checkpoint"):
             raise Unchecked(NO_CHECKPOINT_KEY)
-        self.checkpoint = open_note(self.text("checkpoint.txt"), self.m["origin"], self.keys)
+        text, origin = self.text("checkpoint.txt"), self.m["origin"]
+        self.checkpoint = open_note(text, origin, note_keys(self.keys, text))
+        check(self.checkpoint is not None or open_note(text, origin, self.keys) is None, "checkpoint.txt: key")
         check(self.checkpoint is not None, "checkpoint.txt: note")
         check(self.checkpoint[0] == self.m["checkpointSize"], "checkpoint.txt: size")
 
@@ -1317,7 +1329,7 @@ class Bundle:
             self.gaps.append("that history was not replaced before you first saw it (no --pin given)")
             return
         note, _ = parse_pin(self.pin)
-        pin = open_note(note, self.m["origin"], self.keys)
+        pin = open_note(note, self.m["origin"], note_keys(self.keys, note))
         if pin is None:
             raise Unchecked(PIN_UNREAD)
         self.pinned_tenant()
@@ -1375,7 +1387,7 @@ def verdict(folder, keys, pin=None):
     return "valid", "", bundle.gaps, bundle
 
 
-VIEWS = "VIEWS not checked: of views/, pack/, VERIFY.md and verify.py it is only known that they are the files the manifest names"
+VIEWS = "VIEWS not checked: of views/, pack/, timestamp/, VERIFY.md and verify.py it is only known that they are the files the manifest names"
 ALWAYS = [
     "that every action the agents took was submitted to the service",
     "that evidence supplied by a caller is true",

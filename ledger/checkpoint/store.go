@@ -117,6 +117,25 @@ func (f Folder) Put(_ context.Context, epoch int64, c Checkpoint, text []byte) e
 	return nil
 }
 
+// PutStamp stores the answer of a time-stamp authority next to the note that it is about.
+func (f Folder) PutStamp(origin string, epoch, size int64, answer []byte) error {
+	if err := f.write(stampName(origin, epoch, size), answer, 0o755, 0o644); err != nil {
+		return fmt.Errorf("store a time stamp: %w", err)
+	}
+	return nil
+}
+
+// HasStamp reports whether the folder has a time stamp of a note.
+func (f Folder) HasStamp(origin string, epoch, size int64) bool {
+	_, err := os.Stat(filepath.Join(f.Path, filepath.FromSlash(stampName(origin, epoch, size))))
+	return err == nil
+}
+
+// stampName returns the path of the time stamp of a note.
+func stampName(origin string, epoch, size int64) string {
+	return strings.TrimSuffix(name(origin, epoch, size), ".note") + ".tsr"
+}
+
 // Write implements Files. Unlike notes, these files can be read only by their owner.
 func (f Folder) Write(_ context.Context, name string, octets []byte) error {
 	err := f.write(name, octets, 0o700, 0o600)

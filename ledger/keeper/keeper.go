@@ -1,6 +1,6 @@
 // Package keeper makes the checkpoints of a ledger. It grows the Merkle tree of each partition
 // (step.go), signs its head about once a second, stores the note in a folder outside the database,
-// and sends it to mirrors and witnesses (witness.go). At the start of a node, CheckOutside
+// and sends it to mirrors, witnesses (witness.go) and a time-stamp authority (stamp.go). At the start of a node, CheckOutside
 // compares the database with these notes (rollback.go), to detect a database that was restored
 // from an older copy, truncated or replaced. read.go reads stored checkpoints, tiles and proofs.
 package keeper
@@ -20,6 +20,7 @@ import (
 	"github.com/countersign/countersign/ledger/internal/kept"
 	"github.com/countersign/countersign/ledger/internal/wait"
 	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/timestamp"
 	"github.com/countersign/countersign/ledger/tree"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -27,9 +28,11 @@ import (
 // Options say how the heads of a ledger's trees are signed and where the notes are stored.
 type Options struct {
 	Signer    *seal.Signer // key that signs only checkpoints
+	Next      *seal.Signer // key that signs as soon as a rotation has made it the checkpoint key; may be nil
 	Folder    checkpoint.Folder
 	Mirrors   []checkpoint.Store   // stores that get the newest note; if one fails, the failure is logged, and the store gets the next note
 	Witnesses []checkpoint.Witness // witnesses that get the newest note, with the same handling of failures
+	Authority *timestamp.Authority // time-stamp authority that stamps a note about every hour; may be nil
 	Every     time.Duration        // time between two checkpoints; 0 means a second
 	Step      int64                // largest number of events by which one transaction grows the tree; 0 means 20,000
 }
@@ -57,16 +60,20 @@ const (
 const beginning = "The first checkpoint vouches for the events up to this size as they stood when it was made. " +
 	"Nothing outside the database can show that they were the same before; from here on a change, a removal and a cut tail are found."
 
-// keeper grows the tree of one partition and signs its heads. The goroutine of run owns builder;
-// other goroutines read only kept.
+// keeper grows the tree of one partition and signs its heads. The goroutine of run owns builder and
+// ring; other goroutines read only kept.
 type keeper struct {
 	partition *ledger.Partition
 	ledger    *ledger.Ledger
 	options   Options
 	builder   *tree.Builder // if nil, step resumes it from the stored tiles
 
+	ring    ledger.Keyring // signing keys of the partition
+	version int64          // version of the stream of signing keys that ring was read from
+
 	kept     *kept.State                // state that other goroutines may read
 	mirrored chan *checkpoint.Published // passes the newest checkpoint to mirror
+	stampAt  time.Time                  // when mirror asks for the next time stamp
 }
 
 // Start starts a keeper for each partition. It signs a checkpoint about every second in which
@@ -210,6 +217,19 @@ func Lag(l *ledger.Ledger) (lag time.Duration) {
 	return lag
 }
 
+// Problem says why this node signs no checkpoints although it has a key for them, and what to do. It
+// is empty if there is no such problem.
+func Problem(l *ledger.Ledger) string {
+	for _, p := range l.Partitions() {
+		if k := p.Kept().Load(); k != nil {
+			if problem := k.Problem.Load(); problem != nil {
+				return *problem
+			}
+		}
+	}
+	return ""
+}
+
 // begin activates the checkpoint key. If it is the first one, the same append contains an event
 // that states which existing events the tree covers.
 func (k *keeper) begin(ctx context.Context, newID func() string) error {
@@ -283,7 +303,7 @@ func (k *keeper) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		changed := k.partition.Changed()
 		if err := k.toHead(ctx); err != nil {
-			if ctx.Err() == nil {
+			if ctx.Err() == nil && !k.problem(err) {
 				k.ledger.Log().Error("checkpoint not made; appends continue", "origin", k.partition.Origin(), "error", err)
 			}
 			k.builder = nil
@@ -299,6 +319,21 @@ func (k *keeper) run(ctx context.Context) {
 	}
 }
 
+// problem reports whether an error means that the keys of this node are retired. The first time it
+// logs that, and stores it for Problem. Another node may have a key, so the keeper goes on reading
+// the checkpoints.
+func (k *keeper) problem(err error) bool {
+	var retired retiredKey
+	if !errors.As(err, &retired) {
+		return false
+	}
+	if text := retired.Error(); k.kept.Problem.CompareAndSwap(nil, &text) {
+		k.ledger.Log().Error("this node signs no checkpoints; appends continue", "origin", k.partition.Origin(), "error", err)
+		k.kept.News.Signal()
+	}
+	return true
+}
+
 func (k *keeper) prune() {
 	p := k.kept.Published.Load()
 	if p == nil {
@@ -306,7 +341,8 @@ func (k *keeper) prune() {
 	}
 	// This keeps about a day of notes, if there was one event per interval.
 	below := p.Size - int64(pruneAfter/k.options.Every)
-	if err := k.options.Folder.Prune(k.partition.Origin(), p.Epoch, below, func(int64) bool { return false }); err != nil {
+	stamped := func(size int64) bool { return k.options.Folder.HasStamp(k.partition.Origin(), p.Epoch, size) }
+	if err := k.options.Folder.Prune(k.partition.Origin(), p.Epoch, below, stamped); err != nil {
 		k.ledger.Log().Warn("prune checkpoints", "error", err)
 	}
 }

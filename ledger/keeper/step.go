@@ -9,6 +9,7 @@ import (
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/ledger/tree"
 )
 
@@ -21,10 +22,40 @@ const (
 	elsewhere                // another session, of this node or another one, works on the tree
 )
 
-// step grows the tree in one transaction and signs it if it reaches the head. It stores the note
+// errOtherKeys means that the stream of signing keys has changed since the keeper read it.
+var errOtherKeys = errors.New("the signing keys have changed")
+
+// retiredKey is the error of a keeper none of whose keys may sign the tree. It tells an operator
+// what to do.
+type retiredKey struct {
+	id       string
+	position int64
+}
+
+// Error implements error.
+func (r retiredKey) Error() string {
+	return fmt.Sprintf("the checkpoint key %s of this node was retired at position %d: set CHECKPOINT_KEY to the new key and restart the node", r.id, r.position)
+}
+
+// step takes growAndSign, and takes it again if the signing keys have changed. It reads them
+// outside of the transaction, because it would need a second connection there.
+func (k *keeper) step(ctx context.Context, sign bool) (reached, error) {
+	now, err := k.growAndSign(ctx, sign)
+	if !errors.Is(err, errOtherKeys) {
+		return now, err
+	}
+	ring, history, err := k.partition.Keyring(ctx)
+	if err != nil {
+		return behind, err
+	}
+	k.ring, k.version = ring, history.Version()
+	return k.growAndSign(ctx, sign)
+}
+
+// growAndSign grows the tree in one transaction and signs it if it reaches the head. It stores the note
 // outside the database before it commits the checkpoint. If another session works on the tree,
-// step reads the newest checkpoint from the database instead.
-func (k *keeper) step(ctx context.Context, sign bool) (_ reached, err error) {
+// growAndSign reads the newest checkpoint from the database instead.
+func (k *keeper) growAndSign(ctx context.Context, sign bool) (_ reached, err error) {
 	tx, err := k.ledger.Pool().Begin(ctx)
 	if err != nil {
 		return behind, err
@@ -69,7 +100,11 @@ func (k *keeper) step(ctx context.Context, sign bool) (_ reached, err error) {
 	}
 	var made *checkpoint.Published
 	if sign && now == atHead {
-		if made, err = k.sign(ctx, tx, epoch); err != nil {
+		made, err = k.sign(ctx, tx, epoch)
+		if errors.As(err, &retiredKey{}) {
+			return behind, errors.Join(err, k.follow(ctx))
+		}
+		if err != nil {
 			return behind, err
 		}
 	}
@@ -144,22 +179,47 @@ func (k *keeper) add(ctx context.Context, tx pgx.Tx, size, upTo int64) (full []t
 }
 
 // sign returns the note of the tree. It signs and stores a new one outside the database, unless
-// the database already has a note of this tree.
+// the database already has a note of this tree. The lock on the tree makes sure that the keeper
+// knows every retirement in the tree: all of its events are committed, and the transaction reads the
+// version of the stream that has the retirements.
 func (k *keeper) sign(ctx context.Context, tx pgx.Tx, epoch int64) (*checkpoint.Published, error) {
 	c := checkpoint.Checkpoint{Origin: k.partition.Origin(), Size: k.builder.Size(), Root: k.builder.Root()}
-	var stored string
-	err := tx.QueryRow(ctx, `select note from checkpoints where p = $1 and size = $2 and root = $3`, k.partition.Number(), c.Size, c.Root[:]).Scan(&stored)
-	if err == nil {
-		return checkpoint.NewPublished(c, epoch, []byte(stored)), nil
-	}
-	if !errors.Is(err, pgx.ErrNoRows) {
+	var stored *string
+	var version int64
+	err := tx.QueryRow(ctx, `select (select note from checkpoints where p = $1 and size = $2 and root = $3),
+		(select coalesce(max(version), 0) from events where p = $1 and tenant = $4 and stream = $5)`,
+		k.partition.Number(), c.Size, c.Root[:], k.partition.Service(), ledger.SigningKeyStream).Scan(&stored, &version)
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("read checkpoints: %w", err)
+	case stored != nil:
+		return checkpoint.NewPublished(c, epoch, []byte(*stored)), nil
+	case version > k.version:
+		return nil, errOtherKeys
 	}
-	text, err := checkpoint.Sign(c, k.options.Signer.Key())
+	signer, err := k.signer(c.Size)
+	if err != nil {
+		return nil, err
+	}
+	text, err := checkpoint.Sign(c, signer.Key())
 	if err != nil {
 		return nil, err
 	}
 	return checkpoint.NewPublished(c, epoch, text), k.options.Folder.Put(ctx, epoch, c, text)
+}
+
+// signer returns the key of this node that may sign a tree of a size.
+func (k *keeper) signer(size int64) (*seal.Signer, error) {
+	for _, s := range []*seal.Signer{k.options.Signer, k.options.Next} {
+		if s == nil {
+			continue
+		}
+		if key, known := k.ring[s.KeyID()]; known && key.Purpose == ledger.PurposeCheckpoint && !key.Retired(size) {
+			return s, nil
+		}
+	}
+	own := k.options.Signer.KeyID()
+	return nil, retiredKey{own, k.ring[own].To}
 }
 
 // store writes tiles, tree head and checkpoint in the transaction. A partial tile is updated in
@@ -182,7 +242,7 @@ func (k *keeper) store(ctx context.Context, tx pgx.Tx, full []tree.Tile, made *c
 	batch.Queue(`update tree_head set size = $2, root = $3, edge = $4 where p = $1`, k.partition.Number(), k.builder.Size(), root[:], edge)
 	if made != nil {
 		batch.Queue(`insert into checkpoints (p, size, root, note) values ($1, $2, $3, $4)
-			on conflict (p, size) do update set root = excluded.root, note = excluded.note where checkpoints.root <> excluded.root`,
+			on conflict (p, size) do update set root = excluded.root, note = excluded.note, stamp = null where checkpoints.root <> excluded.root`,
 			k.partition.Number(), made.Size, made.Root[:], string(made.Note))
 	}
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign/countersign/ledger/tree"
 )
 
-// mirror sends the newest note to every mirror and witness, one after the other. After a failure
-// it tries again with the next note.
+// mirror sends the newest note to every mirror and witness, and sometimes to the time-stamp
+// authority, one after the other. After a failure it tries again with the next note.
 func (k *keeper) mirror(ctx context.Context) {
 	sizes := make([]int64, len(k.options.Witnesses)) // last size that each witness has seen
 	for ctx.Err() == nil {
@@ -30,6 +30,9 @@ func (k *keeper) mirror(ctx context.Context) {
 			if err := k.witness(ctx, w, made, &sizes[i]); err != nil && ctx.Err() == nil {
 				k.ledger.Log().Error("checkpoint not witnessed", "witness", w.Name(), "error", err)
 			}
+		}
+		if err := k.stamp(ctx, made); err != nil && ctx.Err() == nil {
+			k.ledger.Log().Warn("checkpoint not time-stamped; checkpoints continue", "error", err)
 		}
 		if len(k.options.Mirrors)+len(k.options.Witnesses) > 0 {
 			wait.For(ctx, nil, mirrorEvery)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/ledger/seal"
+	"github.com/countersign/countersign/ledger/timestamp"
 )
 
 // Checkpoints returns the key that signs tree heads, and the stores for them. Without
@@ -39,6 +41,13 @@ func Checkpoints(d *setting.Ledger, development bool) (keeper.Options, error) {
 		}
 		c.Witnesses = append(c.Witnesses, witness)
 	}
+	if d.TimestampURL != "" {
+		u, err := url.Parse(d.TimestampURL)
+		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+			return c, errors.New("TIMESTAMP_URL must be an http or https URL")
+		}
+		c.Authority = &timestamp.Authority{URL: d.TimestampURL}
+	}
 	var err error
 	c.Signer, err = d.KeyFor("CHECKPOINT_KEY", d.CheckpointKey, "checkpoint.key", development)
 	return c, err
@@ -56,6 +65,8 @@ func missing(d *setting.Ledger, signer *seal.Signer) string {
 		return "CHECKPOINT_MIRRORS"
 	case len(d.Witnesses) > 0:
 		return "WITNESSES"
+	case d.TimestampURL != "":
+		return "TIMESTAMP_URL"
 	}
 	return ""
 }

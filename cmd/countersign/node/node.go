@@ -147,6 +147,7 @@ func (n *Node) open(ctx context.Context, d *setting.Ledger, url string, migrate,
 	if n.Checkpoints, err = Checkpoints(d, development && d.Private()); err != nil {
 		return err
 	}
+	n.Checkpoints.Next = next
 	if err := n.checkpointSettings(d, signer); err != nil {
 		return err
 	}

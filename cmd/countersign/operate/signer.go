@@ -81,8 +81,8 @@ type signerRotateCmd struct {
 	CompromisedFrom []int64 `help:"Position from which signatures of the old key are void, because the key was compromised. If the ledger has several partitions, one position for each, in order." name:"compromised-from" placeholder:"POSITION"`
 }
 
-// Run rotates a key. Nodes with NEXT_SIGNING_KEY switch to the new key at once; other nodes answer
-// 503 until they are restarted with it as SIGNING_KEY.
+// Run rotates a key. Nodes with NEXT_SIGNING_KEY switch to the new key at once. Until they are
+// restarted with it, other nodes answer 503 (SIGNING_KEY) or sign no checkpoints (CHECKPOINT_KEY).
 func (c *signerRotateCmd) Run(ctx context.Context, o *screen.Output) error {
 	if c.NextKey == "" {
 		return errors.New("NEXT_SIGNING_KEY is not set: set it to the new key, or use --next-signing-key")

@@ -118,8 +118,16 @@ func (c *Verify) bundle(ctx context.Context, o *screen.Output, opened *bundle.Bu
 		}
 		trust.With = os.DirFS(c.With)
 	}
-	// Verify the bundle, and its views if --views is set.
+	// Verify the bundle, its time stamp and its recall if it has them, and its views if --views is
+	// set.
 	if result, err = bundle.Verify(ctx, opened, trust, func(text string) { o.Progress.Say("%s", text) }); err != nil {
+		return result, "", err
+	}
+	if err := c.stamped(opened, keys, &result); err != nil {
+		return result, "", err
+	}
+	recalled, err := c.recalled(ctx, opened, &result)
+	if err != nil {
 		return result, "", err
 	}
 	said, err := c.views(ctx, opened, &result)
@@ -145,7 +153,7 @@ func (c *Verify) bundle(ctx context.Context, o *screen.Output, opened *bundle.Bu
 	if !result.Valid {
 		text = "NOT VALID\nFALSE       " + result.Reason + "\n" + inWords(result.Reason)
 	}
-	text += said
+	text += recalled + said
 	for _, gap := range append(result.Gaps, bundle.Unprovable...) {
 		text += "NOT PROVEN  " + gap + "\n"
 	}

@@ -79,14 +79,17 @@ func (c *cover) html() ([]byte, error) {
 	return page.Bytes(), err
 }
 
+// packStyle is the style sheet of the pages in packs.
+const packStyle = `<style>body{font:11pt/1.5 serif;max-width:52em;margin:2em auto;padding:0 1em;color:#111}h1{font-size:1.6em}h2{font-size:1.15em;margin-top:1.6em;border-bottom:1px solid #999}
+table{border-collapse:collapse;width:100%}td,th{text-align:left;border-bottom:1px solid #ddd;padding:.2em .6em .2em 0;vertical-align:top}code{font-size:.9em;overflow-wrap:anywhere}@media print{body{margin:0}}</style>`
+
 var coverTemplate = template.Must(template.New("cover").Funcs(template.FuncMap{
 	"utc":   func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") },
 	"share": projections.Share,
 	"quote": words.Quote,
 }).Parse(`<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Evidence pack {{.Manifest.ExportID}}</title>
-<style>body{font:11pt/1.5 serif;max-width:52em;margin:2em auto;padding:0 1em;color:#111}h1{font-size:1.6em}h2{font-size:1.15em;margin-top:1.6em;border-bottom:1px solid #999}
-table{border-collapse:collapse;width:100%}td,th{text-align:left;border-bottom:1px solid #ddd;padding:.2em .6em .2em 0;vertical-align:top}code{font-size:.9em;overflow-wrap:anywhere}@media print{body{margin:0}}</style>
+` + packStyle + `
 <main><h1>Evidence for {{.Framework.Name}}</h1>
 <table><tr><th>organization</th><td>{{with .Organization}}{{quote .}}, {{end}}<code>{{.Manifest.Tenant}}</code></td></tr>
 <tr><th>period</th><td>from {{utc .From}} to before {{utc .To}} (UTC){{if .Running}}. The period had not ended when this pack was made, so the pack has only the first part of it. Make another one after the end of the period{{end}}</td></tr>

@@ -85,7 +85,7 @@ func (c *Pin) Run(ctx context.Context, o *screen.Output) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.Pin, err)
 		}
-		before, err := checkpoint.Open(pin.Note, origin, keys.all()...) // accept compromised keys, too: the note was checked when it was stored
+		before, err := checkpoint.Open(pin.Note, origin, keys.all()...) // accept retired and compromised keys, too: the note was checked when it was stored
 		if err != nil {
 			return fmt.Errorf("%s: %w; if it is of another ledger, name another file", c.Pin, err)
 		}
@@ -167,7 +167,7 @@ func (c *Pin) read(ctx context.Context, o *screen.Output) (text []byte, proofs c
 	}
 	defer export.Close()
 	text, err = export.Text("checkpoint.txt")
-	proven, err2 := export.Text("proofs/consistency.jsonl")
+	proven, err2 := export.Text(consistencyFile)
 	if err := errors.Join(err, err2); err != nil {
 		return nil, nil, err
 	}
@@ -175,14 +175,24 @@ func (c *Pin) read(ctx context.Context, o *screen.Output) (text []byte, proofs c
 		return nil, nil, errors.New("no checkpoint covers the events of this export")
 	}
 	return text, func(from, to int64) ([]tree.Hash, error) {
-		for line := range bytes.Lines(proven) {
-			var p bundle.Proof
-			if json.Unmarshal(line, &p) == nil && p.From == from {
-				return readHashes(line)
-			}
+		if line := consistencyLine(proven, from); line != nil {
+			return readHashes(line)
 		}
 		return nil, fmt.Errorf("this export has no proof that its %d events continue the %d you have seen: ask the service itself (countersign pin https://…)", to, from)
 	}, nil
+}
+
+const consistencyFile = "proofs/consistency.jsonl"
+
+// consistencyLine returns the line of a consistencyFile with the proof from a size, or nil.
+func consistencyLine(text []byte, from int64) []byte {
+	for line := range bytes.Lines(text) {
+		var p bundle.Proof
+		if json.Unmarshal(line, &p) == nil && p.From == from {
+			return line
+		}
+	}
+	return nil
 }
 
 // readHashes parses the hexadecimal hashes of a proof.
@@ -250,15 +260,20 @@ func headKeysOf(set []bundle.Key) (keys headKeys) {
 // at returns the keys whose signature of a tree of this size is valid in a partition.
 func (k headKeys) at(partition int, size int64) (public []ed25519.PublicKey) {
 	for _, key := range k {
-		if key.Partition != partition || !key.CompromisedAt(size) {
+		if (key.Partition == partition || key.Partition == bundle.AnyPartition) && !key.CompromisedAt(size) && !key.RetiredBy(size) {
 			public = append(public, key.Public)
 		}
 	}
 	return public
 }
 
-// all returns all keys, including compromised ones.
-func (k headKeys) all() []ed25519.PublicKey { return k.at(bundle.AnyPartition, 0) }
+// all returns all keys, including retired and compromised ones.
+func (k headKeys) all() (public []ed25519.PublicKey) {
+	for _, key := range k {
+		public = append(public, key.Public)
+	}
+	return public
+}
 
 // fetch returns the body of a service's answer, and an error if it is too large or the status is
 // not 200.

@@ -1,5 +1,5 @@
 // Package proof implements the commands of auditors: verify, check, pin, export, evidence, prove,
-// dispute, oversight, views and replay.
+// recall, dispute, oversight, views and replay.
 package proof
 
 import (
@@ -19,6 +19,8 @@ type Verify struct {
 	setting.TrustedKeys
 	Pin  string `help:"File with the newest checkpoint you have seen of this ledger, and the last event of each tenant whose export you verified (countersign pin creates it). An export or a ledger that does not continue it is refused; otherwise the file is updated." placeholder:"FILE"`
 	With string `help:"Folder with signed answers that you have kept. Each answer that matches the filters of the export must be in the export with the same recordHash. Exit code 1: a decision is missing." placeholder:"FOLDER"`
+
+	TSACA string `help:"For an export with a time stamp: file with the root certificates (PEM) of the time-stamp authority." name:"tsa-ca" placeholder:"FILE"`
 
 	Sample int    `help:"For an export: select this number of its decisions by --nonce, namely those with the smallest SHA-256 of the nonce, a line feed and the sequence number." placeholder:"N"`
 	Nonce  string `help:"For --sample: a text that you chose after the export was made, such as numbers of thrown dice." placeholder:"TEXT"`

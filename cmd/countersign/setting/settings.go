@@ -32,7 +32,7 @@ type Ledger struct {
 	Origin      string `help:"Permanent name of the ledger: a URL without scheme that you control. Only the first start needs it." env:"LEDGER_ORIGIN" name:"ledger-origin" aliases:"origin" placeholder:"NAME" rare:""`
 	Partitions  int    `help:"Number of partitions of a new ledger, which cannot change later: 1, or 16 to distribute it over several machines. An existing ledger refuses another number." env:"LEDGER_PARTITIONS" name:"ledger-partitions" placeholder:"N" rare:""`
 	SigningKey  string `help:"Ed25519 key that signs records: a seed as 64 hex digits or PKCS #8 PEM, or the ssh-ed25519 line of a key in the SSH agent." env:"SIGNING_KEY" name:"signing-key" secret:"" placeholder:"KEY"`
-	NextKey     string `help:"The next signing key. Nodes that have both keys switch to it when countersign signer rotate activates it." env:"NEXT_SIGNING_KEY" name:"next-signing-key" secret:"" placeholder:"KEY" rare:""`
+	NextKey     string `help:"The next signing key, or the next checkpoint key. Nodes that have both keys switch to it when countersign signer rotate activates it." env:"NEXT_SIGNING_KEY" name:"next-signing-key" secret:"" placeholder:"KEY" rare:""`
 	CatalogFile string `help:"Catalogue of products that replaces the built-in one." env:"CATALOG_FILE" name:"catalog-file" placeholder:"FILE" rare:""`
 	DataKEK     string `help:"Key of 64 hex digits that encrypts the data keys, which encrypt personal data. Keep a copy: without this key, personal data cannot be read." env:"DATA_KEK" name:"data-kek" secret:"" placeholder:"KEY" rare:""`
 
@@ -41,6 +41,7 @@ type Ledger struct {
 	CheckpointMirrors []string `help:"Further stores for signed checkpoints: a folder, git:FOLDER, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME." env:"CHECKPOINT_MIRRORS" name:"checkpoint-mirrors" placeholder:"PLACE" rare:""`
 	ArchiveStore      string   `help:"Store of the payloads that countersign archive moved out of the database: a folder, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME." env:"ARCHIVE_STORE" name:"archive-store" placeholder:"PLACE" rare:""`
 	Witnesses         []string `help:"Witnesses that cosign checkpoints (C2SP tlog-witness), each as 'KEY URL'." env:"WITNESSES" name:"witnesses" placeholder:"WITNESS" rare:""`
+	TimestampURL      string   `help:"Time-stamp authority (RFC 3161) that signs the newest checkpoint about once an hour. Exports then show that their events existed before that time, by a clock other than the server's." env:"TIMESTAMP_URL" name:"timestamp-url" placeholder:"URL" rare:""`
 
 	Serves           bool `kong:"-"` // set only by serve: refuse a database that can lose commits
 	Begins           bool `kong:"-"` // the command may create the ledger, with its database and keys

@@ -16,6 +16,7 @@ type State struct {
 	Every     time.Duration                        // time between two checkpoints
 	Beginning atomic.Bool                          // the tree is still behind the head, after a start that did not wait for it
 	Published atomic.Pointer[checkpoint.Published] // newest checkpoint; nil before the first
-	News      wait.Broadcast                       // signalled after each new checkpoint
+	News      wait.Broadcast                       // signalled after each new checkpoint and each new problem
+	Problem   atomic.Pointer[string]               // why this node signs no checkpoints; nil if it does
 	Current   atomic.Int64                         // last time when the newest checkpoint covered the head, in microseconds since 1970
 }

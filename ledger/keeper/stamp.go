@@ -1,0 +1,84 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/timestamp"
+)
+
+const (
+	stampEvery = time.Hour        // time between two time stamps of a ledger
+	stampAgain = 10 * time.Minute // time until the next try after a failure
+)
+
+// stamp asks the time-stamp authority to sign the note of a checkpoint, if the last stamp of the
+// ledger is old enough. It stores the answer next to the note and in the database. No signature of
+// a witness is added to the note afterwards.
+func (k *keeper) stamp(ctx context.Context, made *checkpoint.Published) error {
+	if k.options.Authority == nil || time.Now().Before(k.stampAt) {
+		return nil
+	}
+	k.stampAt = time.Now().Add(stampAgain)
+	last, err := Stamped(ctx, k.partition, 1<<62, nil)
+	if err != nil {
+		return err
+	}
+	if last != nil {
+		stamp, err := timestamp.Parse(last.Stamp, last.Note)
+		if err == nil && time.Since(stamp.Time) < stampEvery { // of this node before its restart, or of another node
+			k.stampAt = stamp.Time.Add(stampEvery)
+			return nil
+		}
+	}
+	whole, err := At(ctx, k.partition, made.Size) // with the signatures of the witnesses
+	if err != nil {
+		return err
+	}
+	answer, err := k.options.Authority.Ask(ctx, whole.Note)
+	if err != nil {
+		return err
+	}
+	if err := k.options.Folder.PutStamp(k.partition.Origin(), made.Epoch, made.Size, answer); err != nil {
+		return err
+	}
+	_, err = k.ledger.Pool().Exec(ctx, `update checkpoints set stamp = $4 where p = $1 and size = $2 and note = $3`,
+		k.partition.Number(), made.Size, string(whole.Note), answer)
+	if err != nil {
+		return fmt.Errorf("store a time stamp: %w", err)
+	}
+	k.stampAt = time.Now().Add(stampEvery)
+	return nil
+}
+
+// StampedNote is a note with the answer of a time-stamp authority about it.
+type StampedNote struct {
+	Size  int64
+	Note  []byte
+	Stamp []byte
+}
+
+// Stamped reads the newest stamped note of at most size events that accept takes, or nil if there is
+// none. If accept is nil, any is taken.
+func Stamped(ctx context.Context, p *ledger.Partition, size int64, accept func(StampedNote) bool) (*StampedNote, error) {
+	for {
+		var found StampedNote
+		err := p.Ledger().Row(ctx, `select size, note, stamp from checkpoints where p = $1 and size <= $2 and stamp is not null order by size desc limit 1`,
+			[]any{p.Number(), size}, &found.Size, &found.Note, &found.Stamp)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			return nil, nil
+		case err != nil:
+			return nil, fmt.Errorf("read time stamps: %w", err)
+		case accept == nil || accept(found):
+			return &found, nil
+		}
+		size = found.Size - 1
+	}
+}

@@ -1,0 +1,80 @@
+package keeper_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/checkpoint"
+	"github.com/countersign/countersign/ledger/internal/fixture"
+	"github.com/countersign/countersign/ledger/keeper"
+	"github.com/countersign/countersign/ledger/timestamp"
+	"github.com/countersign/countersign/ledger/timestamp/timestamptest"
+)
+
+// The first note is time-stamped as it is stored, and its stamp is next to it. A node that starts
+// within the hour asks for no other. An authority that is down stops nothing.
+func TestANoteIsTimeStamped(t *testing.T) {
+	t.Parallel()
+	db, folder, authority := fixture.OnePartition(t), t.TempDir(), timestamptest.Start(t)
+	ctx := t.Context()
+	start := func(l *ledger.Ledger, ids string) telling {
+		t.Helper()
+		mirror := telling{checkpoint.Folder{Path: t.TempDir()}, make(chan int64, 99)}
+		err := keeper.Start(ctx, l, keeper.Options{Signer: fixture.CheckpointSigner(t), Folder: checkpoint.Folder{Path: folder}, Mirrors: []checkpoint.Store{mirror},
+			Authority: &timestamp.Authority{URL: authority.URL}, Every: 10 * time.Millisecond}, fixture.Numbered(ids))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return mirror
+	}
+	authority.Down.Store(true)
+	l := fixture.Open(t, db)
+	start(l, "down")
+	<-authority.Asked
+	if _, err := l.Append(ctx, fixture.One("s/1", ledger.New(), "a1")); err != nil {
+		t.Fatal(err)
+	}
+	fixture.Covered(t, l, 3)
+	l.Close()
+	authority.Down.Store(false)
+	l = fixture.Open(t, db)
+	start(l, "up")
+	<-authority.Asked
+	var stamped *keeper.StampedNote
+	for err := error(nil); stamped == nil; {
+		if stamped, err = keeper.Stamped(ctx, l.Partition(0), 1<<62, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.Close()
+
+	l = fixture.Open(t, db)
+	mirror := start(l, "again")
+	if _, err := l.Append(ctx, fixture.One("s/2", ledger.New(), "a2")); err != nil {
+		t.Fatal(err)
+	}
+	<-mirror.put
+	fixture.Covered(t, l, 4)
+	if len(authority.Asked) > 0 {
+		t.Error("the authority was asked again within the hour")
+	}
+	if _, err := timestamp.Parse(stamped.Stamp, stamped.Note); err != nil {
+		t.Error(err)
+	}
+	beside, err := filepath.Glob(filepath.Join(folder, "*", "*", fmt.Sprintf("%019d.tsr", stamped.Size)))
+	if err != nil || len(beside) != 1 {
+		t.Fatal(beside, err)
+	}
+	if text, err := os.ReadFile(beside[0]); err != nil || !bytes.Equal(text, stamped.Stamp) {
+		t.Error(err)
+	}
+	if none, err := keeper.Stamped(ctx, l.Partition(0), stamped.Size-1, nil); err != nil || none != nil {
+		t.Errorf("%+v, %v", none, err)
+	}
+	fixture.Clean(t, l, 4)
+}

@@ -5,8 +5,7 @@
 //	bench quick     the quick gate over HTTP, compared with the bare append
 //	bench decisions signed decisions over HTTP, compared with the bare append
 //	bench services  every service without HTTP, and inputs at the contract's limits
-//	bench feed      time from an answer to the read model, and catching up, compared with
-//	                watermill-sql
+//	bench feed      time from an answer to the read model
 //	bench start     time from the start of the program to its first answers, on a long ledger
 //	bench doors     the quick gate while slow or expensive requests occupy the service
 //	bench verify    an auditor's verify, compared with a bare read of the same rows, and how
@@ -22,6 +21,8 @@
 //	bench gate      the engine, per command and per category of a corpus
 //	bench hook      the guard of a coding agent, from its start to its answer
 //	bench picture   the picture of the README: the output of the demo
+//
+// The module in the folder peers compares countersign with programs of other people.
 //
 // bench starts its own PostgreSQL in a temporary folder, with fsync on, unless DATABASE_URL names
 // a database. That database must have the roles of the service and must contain nothing of value.
@@ -47,7 +48,7 @@ type cli struct {
 	Append    rate.Append      `cmd:"" help:"Compare appends with single-row inserts of the same size."`
 	Quick     rate.Quick       `cmd:"" help:"Compare the quick gate over HTTP with the bare append."`
 	Decisions rate.Decisions   `cmd:"" help:"Compare signed decisions over HTTP with the bare append."`
-	Feed      rate.Feed        `cmd:"" help:"Measure how soon a read model contains a decision, and how fast read models catch up, compared with watermill-sql."`
+	Feed      rate.Feed        `cmd:"" help:"Measure how soon a read model contains a decision."`
 	Doors     strain.Doors     `cmd:"" help:"Measure the quick gate while slow or expensive requests occupy the service."`
 	Start     scale.Start      `cmd:"" help:"Measure the time from the start of the program to its first answers, on a long ledger with empty read models."`
 	Growth    scale.Growth     `cmd:"" help:"Repeat measurements while the ledger grows."`

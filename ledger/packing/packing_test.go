@@ -22,15 +22,14 @@ func TestDictionariesAreWhatTheyWere(t *testing.T) {
 
 const (
 	ofThePast     = `{"charge":"free","priceCents":1,"service":"action-safety/quick","version":"1.0.0"}`
-	frameOf       = "28b52ffd2101528d0000087b04c0df706c89d36e78dc30ab73a515"
 	blockOf       = "02010052007b4263352e830000314e35000edc101500100830227d"
 	hashOfThePast = `{"charge":"free","inputHash":"ea18b77412e6c7c2431a64d1b0792f694ecec267bd78a812fbc7bdbc820d3acd","priceCents":1}`
 	blockWithHash = "020101ea18b77412e6c7c2431a64d1b0792f694ecec267bd78a812fbc7bdbc820d3acd30007b7263350000019311001073223a317d"
 )
 
-// Texts that earlier versions have packed, in either form, can still be read.
+// Texts that earlier versions have packed can still be read.
 func TestWhatWasPackedIsRead(t *testing.T) {
-	for _, tc := range []struct{ packed, text string }{{frameOf, ofThePast}, {blockOf, ofThePast}, {blockWithHash, hashOfThePast}} {
+	for _, tc := range []struct{ packed, text string }{{blockOf, ofThePast}, {blockWithHash, hashOfThePast}} {
 		octets, err := hex.DecodeString(tc.packed)
 		if err != nil {
 			t.Fatal(err)
@@ -44,13 +43,9 @@ func TestWhatWasPackedIsRead(t *testing.T) {
 // Text from the dictionary takes almost no space, in short and in long texts.
 func TestTheDictionaryIsUsed(t *testing.T) {
 	long := "[" + strings.Repeat(ofThePast+",", 20) + "{}]"
-	for _, tc := range []struct {
-		text string
-		form func([]byte) bool
-	}{{ofThePast, inBlock}, {long, framed}} {
-		packed := Pack([]byte(tc.text))
-		if len(packed) > len(ofThePast)*2/3 || !tc.form(packed) {
-			t.Errorf("%d octets are packed as %d: %x", len(tc.text), len(packed), packed)
+	for _, text := range []string{ofThePast, long} {
+		if packed := Pack([]byte(text)); len(packed) > len(ofThePast)*2/3 {
+			t.Errorf("%d bytes are packed as %d: %x", len(text), len(packed), packed)
 		}
 	}
 }
@@ -80,6 +75,10 @@ func TestHashesTakeHalf(t *testing.T) {
 			t.Errorf("%q: %d hashes, want %d; back as %q, %v", tc.text, packed[2], tc.hashes, got, err)
 		}
 	}
+	many := []byte("[" + strings.Repeat(`"`+digits+`",`, mostHashes+45) + "{}]")
+	if got, err := Unpack(Pack(many)); err != nil || !bytes.Equal(got, many) {
+		t.Errorf("a text with %d hashes came back as %d bytes, %v", mostHashes+45, len(got), err)
+	}
 	packed := Pack([]byte(`["` + digits + `"]`))
 	packed[2]++
 	if _, err := Unpack(append(packed[:len(packed):len(packed)], make([]byte, 40)...)); err == nil {
@@ -87,15 +86,14 @@ func TestHashesTakeHalf(t *testing.T) {
 	}
 }
 
-// Texts of every length, on both sides of the limit between the two forms, are restored. No text
-// is mistaken for a packed one.
+// Texts of every length are restored. No text is mistaken for a packed one.
 func TestEveryLengthComesBack(t *testing.T) {
-	noise := make([]byte, shortText+10)
+	noise := make([]byte, 1100)
 	rand.Read(noise)
 	for n := range noise {
 		for _, text := range [][]byte{noise[:n], bytes.Repeat([]byte{'{'}, n)} {
 			if got, err := Unpack(Pack(text)); err != nil || !bytes.Equal(got, text) {
-				t.Errorf("%d octets: %d came back, %v", n, len(got), err)
+				t.Errorf("%d bytes: %d came back, %v", n, len(got), err)
 			}
 		}
 	}
@@ -106,28 +104,22 @@ func TestEveryLengthComesBack(t *testing.T) {
 	}
 }
 
-// A text that was packed with an unknown dictionary gives ErrDictionary. A false length causes no
-// large allocation.
+// A text that was packed with an unknown dictionary gives ErrDictionary. A text that is longer
+// than Limit, or says so, is refused before memory is allocated for it.
 func TestWhatCannotBeUnpacked(t *testing.T) {
-	frame, block := Pack(make([]byte, shortText)), Pack([]byte(`{"charge":"free"}`))
-	for name, tc := range map[string]struct {
-		packed []byte
-		at     int // index of the byte with the number of the dictionary
-	}{"frame": {frame, bytes.IndexByte(frame[5:], 1) + 5}, "block": {block, 1}} {
-		for _, number := range []byte{200, 255} {
-			other := bytes.Clone(tc.packed)
-			other[tc.at] = number
-			if _, err := Unpack(other); !errors.Is(err, ErrDictionary) {
-				t.Errorf("%s: another dictionary: %v", name, err)
-			}
+	block := Pack([]byte(`{"charge":"free"}`))
+	for _, number := range []byte{0, 200, 255} {
+		other := bytes.Clone(block)
+		other[1] = number
+		if _, err := Unpack(other); !errors.Is(err, ErrDictionary) {
+			t.Errorf("dictionary %d: %v", number, err)
 		}
 	}
 	if _, err := Unpack(Pack(make([]byte, Limit+1))); err == nil {
 		t.Error("a text beyond the limit was unpacked")
 	}
-	large := binary.AppendUvarint([]byte{blockMark, 1, 0}, Limit)
-	for _, octets := range [][]byte{nil, {blockMark}, {blockMark, 1, 0}, {blockMark, 0, 0, 1, 0}, {blockMark, 1, 1, 1, 0}, append(large, 0),
-		[]byte(frameMagic), []byte("{}"), frame[:len(frame)-1], block[:len(block)-1]} {
+	large := binary.AppendUvarint([]byte{mark, 1, 0}, Limit+1)
+	for _, octets := range [][]byte{nil, {mark}, {mark, 1, 0}, {mark, 1, 1, 1, 0}, append(large, 0), []byte("{}"), block[:len(block)-1]} {
 		if _, err := Unpack(octets); err == nil {
 			t.Errorf("%x was unpacked", octets)
 		}
@@ -138,13 +130,13 @@ func TestWhatCannotBeUnpacked(t *testing.T) {
 func FuzzUnpack(f *testing.F) {
 	f.Add([]byte(`{"charge":"free"}`))
 	f.Add(Pack([]byte(`{"charge":"free","priceCents":1}`)))
-	f.Add(Pack(make([]byte, shortText)))
+	f.Add(Pack(make([]byte, 2000)))
 	f.Fuzz(func(t *testing.T, octets []byte) {
 		if got, err := Unpack(Pack(octets)); err != nil || !bytes.Equal(got, octets) {
 			t.Errorf("%x came back as %x, %v", octets, got, err)
 		}
 		_, _ = Unpack(octets)
-		_, _ = Unpack(append([]byte{blockMark, 1, 0}, octets...))
-		_, _ = Unpack(append(append([]byte{blockMark, 1, 1}, make([]byte, 32)...), octets...))
+		_, _ = Unpack(append([]byte{mark, 1, 0}, octets...))
+		_, _ = Unpack(append(append([]byte{mark, 1, 1}, make([]byte, 32)...), octets...))
 	})
 }

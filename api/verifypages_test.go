@@ -15,6 +15,7 @@ import (
 	"github.com/countersign/countersign/api/clients/conformance"
 	apievidence "github.com/countersign/countersign/api/evidence"
 	"github.com/countersign/countersign/api/web"
+	"github.com/countersign/countersign/ledger/bundle"
 )
 
 // TestVerifyPageWithoutScripts checks that the service verifies a pasted record and explains the
@@ -26,6 +27,10 @@ func TestVerifyPageWithoutScripts(t *testing.T) {
 	record := c.decide(t, decisionBody("k1", weather)).body
 	b := s.browser(t)
 	b.want(b.get("/verify"), 200, "check it without trusting this service")
+	b.want(b.get("/verify"), 200, `href="/verify.py"`)
+	if got := b.get("/verify.py"); got.status != 200 || got.body != string(bundle.VerifierPy) {
+		t.Errorf("/verify.py: %d, another file of %d bytes", got.status, len(got.body))
+	}
 	b.want(b.form("/verify", url.Values{"record": {record}}), 200, "<strong>Valid.</strong>")
 	b.want(b.form("/verify", url.Values{"record": {record + "\n" + record + "\n"}}), 200, "<strong>Valid.</strong>")
 	b.want(b.form("/verify", url.Values{"record": {strings.Replace(record, `"allow"`, `"deny"`, 1)}}), 200, "<strong>Not valid.</strong>")

@@ -10,6 +10,8 @@ import (
 	"path"
 	"regexp"
 	"strconv"
+
+	"github.com/countersign/countersign/ledger/bundle"
 )
 
 // assetFiles contains the style sheet, the scripts, the icons and the preview picture for links.
@@ -18,7 +20,7 @@ import (
 //go:embed assets
 var assetFiles embed.FS
 
-// Asset is a file that pages load. It is served at the root of the service.
+// Asset is a file that pages load, or that people download. It is served at the root of the service.
 type Asset struct {
 	Path      string // path of the URL, such as "/style.css"
 	mediaType string
@@ -26,7 +28,11 @@ type Asset struct {
 	content   []byte
 }
 
-// Assets lists the files that pages load.
+// ExportVerifierPath is the path of verify.py, the verifier of exports in Python, which is also in
+// every export.
+const ExportVerifierPath = "/verify.py"
+
+// Assets lists these files.
 func Assets() ([]Asset, error) {
 	files, err := fs.Glob(assetFiles, "assets/*")
 	if err != nil {
@@ -38,11 +44,14 @@ func Assets() ([]Asset, error) {
 		if err != nil {
 			return nil, err
 		}
-		content = withoutComments(file, content)
-		sum := sha256.Sum256(content)
-		list = append(list, Asset{"/" + path.Base(file), mediaTypeOf(file), `"` + hex.EncodeToString(sum[:8]) + `"`, content})
+		list = append(list, newAsset("/"+path.Base(file), withoutComments(file, content)))
 	}
-	return list, nil
+	return append(list, newAsset(ExportVerifierPath, bundle.VerifierPy)), nil
+}
+
+func newAsset(at string, content []byte) Asset {
+	sum := sha256.Sum256(content)
+	return Asset{at, mediaTypeOf(at), `"` + hex.EncodeToString(sum[:8]) + `"`, content}
 }
 
 var (
@@ -79,6 +88,8 @@ func mediaTypeOf(file string) string {
 		return "text/css; charset=utf-8"
 	case ".js":
 		return "text/javascript; charset=utf-8"
+	case ".py":
+		return "text/x-python; charset=utf-8"
 	case ".svg":
 		return "image/svg+xml"
 	case ".png":

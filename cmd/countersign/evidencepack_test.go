@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
@@ -59,6 +60,13 @@ func TestAnEvidencePack(t *testing.T) {
 	}
 	has(pack("soc2", year), "Evidence for SOC 2", "Eve, auditor", "from "+year+"-01-01T00:00:00Z", "<tr><th>decisions: allow</th><td>2</td></tr>", "CC8.1", "“agent”: 2 allow", "The period had not ended", "events up to the last one in this pack", "0 faults", "Not proven")
 	has(read("export/pack/access.jsonl"), "organization.created", "policy.activated", "organization_token.issued", "export.verified")
+	for line := range strings.Lines(read("export/pack/access.jsonl")) {
+		subject := map[string]string{"organization.created": "org_", "member.added": "cus_", "policy.activated": "default", "export.created": "exp_", "export.requested": "exp_", "export.verified": "exp_"}
+		var entry struct{ Type, Subject string }
+		if err := json.Unmarshal([]byte(line), &entry); err != nil || entry.Subject == "" || !strings.HasPrefix(entry.Subject, subject[entry.Type]) {
+			t.Errorf("%s %v", line, err)
+		}
+	}
 	has(read("export/pack/policies.json"), `"version": 1`, `"reason": "test"`)
 	has(read("export/pack/oversight.json"), `"asked": 0`)
 	a.run(0, "verified with the keys of the ledger", "evidence", "pack", "--org", "service", "--framework", "soc2", "--period", year, "--out", in("service.tar.gz"))

@@ -26,19 +26,19 @@ var audit = []kind{
 	{name: TypeRollbackDeclared, stored: reflect.TypeFor[RollbackDeclared](), shown: nowhere, golden: []string{
 		`{"integrity":{"canonicalization":"","hashAlgorithm":"","keyId":"k","payloadType":"","recordHash":"h","signature":"s","signatureAlgorithm":""},"record":{"epoch":2,"lastNote":"n","lostFrom":5,"lostTo":7,"schema":"svc-rollback-v1"}}`,
 	}},
-	{name: TypeSubjectErased, stored: reflect.TypeFor[SubjectErased](), shown: in("access"), inSQL: true, series: numbered{name: "erasure"}, golden: []string{
+	{name: TypeSubjectErased, stored: reflect.TypeFor[SubjectErased](), shown: in("access"), about: "keyId", inSQL: true, series: numbered{name: "erasure"}, golden: []string{
 		`{"approvedBy":"cus_2","keyId":"sub_1","reason":"asked for","requestedBy":"cus_1"}`,
 	}},
-	{name: TypeExportRequested, stored: reflect.TypeFor[ExportRequested](), shown: in("access"), inRecord: []string{"/record/filters/agent"}, series: numbered{name: "export"}, golden: []string{
+	{name: TypeExportRequested, stored: reflect.TypeFor[ExportRequested](), shown: in("access"), about: "exportId", inRecord: []string{"/record/filters/agent"}, series: numbered{name: "export"}, golden: []string{
 		`{"integrity":{"canonicalization":"","hashAlgorithm":"","keyId":"k","payloadType":"","recordHash":"h","signature":"s","signatureAlgorithm":""},"record":{"schema":"svc-export-request-v1"},"verifyUrl":"u"}`,
 	}},
-	{name: TypeExportCreated, stored: reflect.TypeFor[ExportCreated](), shown: in("access"), inRecord: []string{"/record/filters/agent"}, golden: []string{
+	{name: TypeExportCreated, stored: reflect.TypeFor[ExportCreated](), shown: in("access"), about: "exportId", inRecord: []string{"/record/filters/agent"}, golden: []string{
 		`{"integrity":{"canonicalization":"","hashAlgorithm":"","keyId":"k","payloadType":"","recordHash":"h","signature":"s","signatureAlgorithm":""},"record":{"schema":"x"},"verifyUrl":"u"}`,
 	}},
-	{name: TypeExportVerified, stored: reflect.TypeFor[ExportVerified](), shown: in("access"), golden: []string{
+	{name: TypeExportVerified, stored: reflect.TypeFor[ExportVerified](), shown: in("access"), about: "exportId", golden: []string{
 		`{"exportId":"exp_1","valid":true}`, `{"exportId":"exp_1","reason":"pin: ROLLBACK","valid":false}`,
 	}},
-	{name: TypePersonalOpened, stored: reflect.TypeFor[PersonalOpened](), shown: in("access"), golden: []string{
+	{name: TypePersonalOpened, stored: reflect.TypeFor[PersonalOpened](), shown: in("access"), about: "place", golden: []string{
 		`{"day":"2026-11-26","place":"decisions"}`,
 	}},
 }

@@ -50,6 +50,9 @@ type kind struct {
 	// requests that record.
 	// Decisions and credentials depend only on events of other types.
 	archived bool
+	// about is the member with the id of what an event in the access history is about, in the
+	// payload or in its record. If it is empty, the event is about its organization.
+	about string
 	// series says how events of the type are numbered. With the zero value they are not.
 	series numbered
 

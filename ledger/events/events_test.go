@@ -107,6 +107,26 @@ var inTheClear = map[string]string{
 	"payment.claimed prepared.payload": "payloads whose personal members are sealed already",
 }
 
+// Each type in the access history declares the member that names what it is about.
+func TestTheAccessHistoryNamesWhatItIsAbout(t *testing.T) {
+	for _, c := range []struct{ eventType, payload, want string }{
+		{TypeMemberAdded, `{"email":{"$committed":"aa"},"memberId":"cus_1","role":"owner"}`, "cus_1"},
+		{TypeExportCreated, `{"record":{"exportId":"exp_1"},"integrity":{}}`, "exp_1"},
+		{TypeExportVerified, `{"exportId":"exp_1","valid":true}`, "exp_1"},
+		{TypeOrganizationUpdated, `{"name":"Acme","reason":"renamed"}`, ""},
+		{TypeMemberAdded, `{"memberId":7}`, ""},
+	} {
+		if got := About(c.eventType, []byte(c.payload)); got != c.want {
+			t.Errorf("%s: %q, want %q", c.payload, got, c.want)
+		}
+	}
+	for _, name := range ShownIn("access") {
+		if k := kinds[name]; k.about == "" && name != TypeOrganizationCreated && name != TypeOrganizationUpdated {
+			t.Errorf("%s does not declare what it is about", name)
+		}
+	}
+}
+
 // TestFreeTextIsSealed checks every member of every type that can contain text which a person
 // typed. Such a member must be tagged personal:"true", or be listed in the row's inRecord, or be
 // listed above with the reason why it is unencrypted.

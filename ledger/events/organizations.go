@@ -31,24 +31,24 @@ var organizations = []kind{
 		`{"planEndedAt":"2026-11-20T15:00:00.000Z","reason":"unpaid","state":"lapsed"}`,
 		`{"arguments":"reviews","name":"Acme","plan":"team","reason":"renamed"}`,
 	}},
-	{name: TypeMemberAdded, stored: reflect.TypeFor[MemberAdded](), shown: in("access", "organizations"), golden: []string{
+	{name: TypeMemberAdded, stored: reflect.TypeFor[MemberAdded](), shown: in("access", "organizations"), about: "memberId", golden: []string{
 		`{"email":"ada@example.com","memberId":"cus_1","role":"owner"}`,
 	}},
-	{name: TypeMemberRemoved, stored: reflect.TypeFor[MemberRemoved](), shown: in("access", "organizations"), golden: []string{
+	{name: TypeMemberRemoved, stored: reflect.TypeFor[MemberRemoved](), shown: in("access", "organizations"), about: "memberId", golden: []string{
 		`{"memberId":"cus_1"}`,
 		`{"memberId":"cus_1","reason":"left the company"}`,
 	}},
-	{name: TypeOrganizationTokenIssued, stored: reflect.TypeFor[OrganizationTokenIssued](), shown: in("access"), golden: []string{
+	{name: TypeOrganizationTokenIssued, stored: reflect.TypeFor[OrganizationTokenIssued](), shown: in("access"), about: "tokenId", golden: []string{
 		`{"addresses":["192.0.2.0/24"],"createdBy":"cus_1","expiresAt":"2027-02-18T15:00:00.000Z","member":"cus_2","name":"ci","rotates":"ba9876543210","scopes":["assurance:decide"],"secretHash":"ff","tokenId":"0123456789ab"}`,
 	}},
-	{name: TypeOrganizationTokenRevoked, stored: reflect.TypeFor[OrganizationTokenRevoked](), shown: in("access"), golden: []string{
+	{name: TypeOrganizationTokenRevoked, stored: reflect.TypeFor[OrganizationTokenRevoked](), shown: in("access"), about: "tokenId", golden: []string{
 		`{"effectiveAt":"2026-11-21T15:00:00.000Z","reason":"rotated","tokenId":"0123456789ab"}`,
 	}},
-	{name: TypePolicyDrafted, stored: reflect.TypeFor[PolicyDrafted](), shown: in("access"), golden: []string{
+	{name: TypePolicyDrafted, stored: reflect.TypeFor[PolicyDrafted](), shown: in("access"), about: "policyId", golden: []string{
 		`{"author":"cus_1","lint":[{"field":"/maxUsdPerTransaction","message":"m","ruleId":"policy.no_maximum","severity":"medium"}],"policy":{"policyId":"default"},"policyHash":"aa","policyId":"default"}`,
 		`{"author":"cus_1","lint":[],"policy":{"policyId":"default"},"policyHash":"aa","policyId":"default","reason":"r"}`,
 	}},
-	{name: TypePolicyActivated, stored: reflect.TypeFor[PolicyActivated](), shown: in("access"), golden: []string{
+	{name: TypePolicyActivated, stored: reflect.TypeFor[PolicyActivated](), shown: in("access"), about: "policyId", golden: []string{
 		`{"activator":"cus_2","author":"cus_1","changed":["allowedHosts"],"draftId":"evt_1","policy":{"policyId":"default","version":2},"policyHash":"bb","policyId":"default","reason":"r","selfActivated":false,"version":2}`,
 	}},
 }

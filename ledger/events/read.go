@@ -30,6 +30,25 @@ func Read(eventType string, schemaVersion int, payload []byte, stored any) error
 	return canon.Decode(payload, stored)
 }
 
+// About returns the id of what an event in the access history is about: a member, token, webhook,
+// policy or export, the data key of an erased subject, or the part of the service that showed
+// personal data. It is empty if the event is about its organization.
+func About(eventType string, payload []byte) string {
+	name := kinds[eventType].about
+	members, err := canon.Members(payload)
+	if name == "" || err != nil {
+		return ""
+	}
+	if record := members["record"]; record != nil {
+		if members, err = canon.Members(record); err != nil {
+			return ""
+		}
+	}
+	var id Text
+	_ = json.Unmarshal(members[name], &id) // stays empty if the member is absent
+	return string(id)
+}
+
 // ReadOpened decodes a payload whose personal members were restored. Erased members stay
 // commitments. ReadOpened does not check the payload again, because it was checked when it was
 // encrypted.

@@ -11,13 +11,13 @@ const (
 )
 
 var webhooks = []kind{
-	{name: TypeWebhookCreated, stored: reflect.TypeFor[WebhookCreated](), shown: in("access"), golden: []string{
+	{name: TypeWebhookCreated, stored: reflect.TypeFor[WebhookCreated](), shown: in("access"), about: "webhookId", golden: []string{
 		`{"name":"siem","secret":"c2VjcmV0","topics":["decisions","violations"],"url":"https://example.com/in","webhookId":"whk_1"}`,
 	}},
-	{name: TypeWebhookRotated, stored: reflect.TypeFor[WebhookRotated](), shown: in("access"), golden: []string{
+	{name: TypeWebhookRotated, stored: reflect.TypeFor[WebhookRotated](), shown: in("access"), about: "webhookId", golden: []string{
 		`{"previousUntil":"2026-11-21T15:00:00.000Z","secret":"c2VjcmV0","webhookId":"whk_1"}`,
 	}},
-	{name: TypeWebhookRemoved, stored: reflect.TypeFor[WebhookRemoved](), shown: in("access", "webhooks"), golden: []string{
+	{name: TypeWebhookRemoved, stored: reflect.TypeFor[WebhookRemoved](), shown: in("access", "webhooks"), about: "webhookId", golden: []string{
 		`{"reason":"moved","webhookId":"whk_1"}`,
 	}},
 }

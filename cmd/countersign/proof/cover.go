@@ -107,7 +107,7 @@ var coverTemplate = template.Must(template.New("cover").Funcs(template.FuncMap{
 <h2>Requirements and where their evidence is</h2>
 <table><tr><th>requirement</th><th>asks that</th><th>evidence</th><th>not proven</th></tr>{{range .Framework.Requirements}}<tr><td>{{.ID}}</td><td>{{.Asks}}</td><td>{{.Files}}</td><td>{{.NotProven}}</td></tr>
 {{end}}</table>
-<p><code>pack/access.jsonl</code> has a line for each change: its time, its type, the member or operator who made it, and a sequence number. The event in <code>events.jsonl</code> with the same sequence number (<code>tseq</code>) has the details, such as the role of a new member.</p>
+<p><code>pack/access.jsonl</code> has a line for each change: its time, its type, the member or operator who made it, the id of what it is about (its subject), and a sequence number. The event in <code>events.jsonl</code> with the same sequence number (<code>tseq</code>) has the details, such as the role of a new member.</p>
 <p>These records support such requirements. Whether one is met is yours to judge; this is no legal advice.</p>
 <h2>Oversight by people</h2>
 <p>Of {{.Oversight.Asked}} decisions that needed a review {{.Oversight.Answered}} were answered, and {{.Oversight.Unanswered}} were not: {{.Oversight.Approved}} approved, {{.Oversight.Overruled}} rejected ({{printf "%.1f" (share .Oversight.Overruled .Oversight.Answered)}}%).

@@ -2,6 +2,7 @@ package proof
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -108,6 +109,7 @@ type accessEntry struct {
 	At       string `json:"at"`
 	Type     string `json:"type"`
 	Actor    string `json:"actor"`
+	Subject  string `json:"subject"` // id of what the event is about
 }
 
 const accessPage = 500
@@ -131,8 +133,17 @@ func (p *packing) figures(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		var sequences []int64
 		for _, r := range rows {
-			entries = append(entries, accessEntry{r.Sequence, r.At.Format("2006-01-02T15:04:05.000000Z"), r.Type, r.Actor})
+			sequences = append(sequences, r.Sequence)
+		}
+		found, err := p.n.Ledger.BySequence(ctx, p.Org, sequences)
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			subject := cmp.Or(events.About(r.Type, found[r.Sequence].Payload), p.Org)
+			entries = append(entries, accessEntry{r.Sequence, r.At.Format("2006-01-02T15:04:05.000000Z"), r.Type, r.Actor, subject})
 			filter.Before = r.Sequence
 		}
 		if len(rows) < accessPage {

@@ -252,6 +252,15 @@ func TestWalkTenThousandDecisions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Three decisions that are older than all others, each with values that no other one has.
+	rare := []string{
+		strings.NewReplacer("agent-7", "agent-rare", "run-1", "run-rare").Replace(decisionBody("rare-run", weather)),
+		decisionBody("rare-host", strings.Replace(weather, "api.weather.example", "rare.example", 1)),
+		decisionBody("rare-rule", strings.Replace(weather, `"network":"base",`, "", 1)),
+	}
+	for _, body := range rare {
+		c.decide(t, body).decision(t)
+	}
 	const rounds, each, atOnce = 20, 500, 50
 	for round := range rounds {
 		var running errgroup.Group
@@ -296,6 +305,16 @@ func TestWalkTenThousandDecisions(t *testing.T) {
 	}
 	places := []string{"/overview", "/decisions", html.UnescapeString(oldest[1]), "/decisions?decision=deny", "/decisions?agent=agent-7", "/decisions?rule=mcp.tool.not_allowed", "/reviews", "/spend", "/spend?days=90", agent,
 		"/search?q=agent-7", "/search?q=files", "/activity", "/policies", "/ledger"}
+	// A filter by a value of an old decision finds that decision on the first page, because the read
+	// model compares the value of every decision.
+	for _, place := range []string{"/decisions?run=run-rare", "/decisions?agent=agent-rare", "/decisions?target=rare.example", "/decisions?rule=x402.network.missing", "/decisions?protocol=x402&run=run-rare"} {
+		page := c.people["owner"].get(place).body
+		if found := len(regexp.MustCompile(`href="/decisions/asd_`).FindAllString(page, -1)); found != 1 || strings.Contains(page, `rel="next"`) {
+			t.Errorf("%s finds %d decisions, or has another page", place, found)
+		}
+		places = append(places, place)
+	}
+	places = append(places, "/decisions?target=files%2Fdrop", "/decisions?protocol=x402", "/decisions?run=none", "/decisions?agent=nobody", "/decisions?decision=deny&rule=mcp.tool.not_allowed")
 	for _, place := range places {
 		w.open(place)
 		w.isSmall(place)

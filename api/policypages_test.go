@@ -40,13 +40,14 @@ func TestAPolicyIsMadeOnThePages(t *testing.T) {
 		t.Fatalf("%d to %s: %s", got.status, draft, got.body)
 	}
 	dev.want(dev.get(draft), 200, "An owner or admin must activate this draft.")
+	dev.want(dev.get(draft), 200, "The version that the draft becomes has another hash")
 	dev.want(dev.form(draft, url.Values{"reason": {"mine"}}), 403, "missing role")
 	admin.want(admin.get(draft), 200, "A purchase may cost at most 0.10 US dollars.")
 	if got := admin.form(draft, url.Values{"reason": {"ticket 4711"}}); got.header.Get("Location") != "/policies/2" {
 		t.Errorf("%d to %s: %s", got.status, got.header.Get("Location"), got.body)
 	}
 	version := auditor.get("/policies/2")
-	for _, part := range []string{"ticket 4711", "admin@acme.example", "developer@acme.example", "Only these hosts may be paid: api.weather.example.", "<ins>"} {
+	for _, part := range []string{"ticket 4711", "admin@acme.example", "developer@acme.example", "Only these hosts may be paid: api.weather.example.", "<ins>", "so it differs from the hash of the draft"} {
 		auditor.want(version, 200, part)
 	}
 	day := s.clock.Now().UTC().Format("2006-01-02")

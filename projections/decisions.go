@@ -9,9 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The list of decisions is a query on the table history, which has no personal data: an agent's
-// name is stored only encrypted. The caller decrypts the records, and filters by personal members
-// and by members that have no column.
+// The list of decisions is a query on the table history, which has no personal data: names and
+// purposes are stored only encrypted. The caller decrypts the records, and filters by text.
 
 // DecisionRow contains the columns of a decision in the history. The caller reads the record
 // itself.
@@ -31,6 +30,10 @@ type DecisionFilter struct {
 	Decision    string
 	Conformance string // conformance of the receipt; "none" selects decisions without a receipt
 	Agent       string // data key of the agent's name
+	Protocol    string
+	Run         string
+	Target      string // as assurance.Target returns it
+	Rule        string // rule with a finding
 	Below       int64  // sequence before which the list continues, as SequenceOf returns it
 }
 
@@ -67,11 +70,13 @@ func (f DecisionFilter) where(tenant string) (condition string, args []any) {
 	if f.Actors != nil {
 		and("h.actor = any($%d::text[])", f.Actors)
 	}
-	if f.Decision != "" {
-		and("h.decision = $%d", f.Decision)
-	}
-	if f.Agent != "" {
-		and("h.agent = $%d", f.Agent)
+	for _, member := range []struct{ text, value string }{
+		{"h.decision = $%d", f.Decision}, {"h.agent = $%d", f.Agent}, {"h.protocol = $%d", f.Protocol}, {"h.run = $%d", f.Run},
+		{"h.target = $%d", f.Target}, {"$%d = any(h.rules)", f.Rule},
+	} {
+		if member.value != "" {
+			and(member.text, member.value)
+		}
 	}
 	switch f.Conformance {
 	case "":

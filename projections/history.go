@@ -197,6 +197,7 @@ type historyRows struct {
 	receiptIDs, settlements, items                 []*string
 	agents                                         []zeronull.Text
 	conformances                                   []*string
+	protocols, runs, targets, rules                []*string // rules are separated by spaces
 
 	settled [][2]string // tenant and settlement of each receipt that has a settlement
 }
@@ -207,19 +208,24 @@ func (h *historyRows) add(e ledger.Event, kind, decisionID, decision string, rec
 	h.actors, h.decisions = append(h.actors, e.Actor), append(h.decisions, decision)
 	h.settlements, h.items = append(h.settlements, settlement), append(h.items, item)
 	h.agents, h.conformances = append(h.agents, ""), append(h.conformances, nil)
+	h.protocols, h.runs, h.targets, h.rules = append(h.protocols, nil), append(h.runs, nil), append(h.targets, nil), append(h.rules, nil)
 }
 
 func (h *historyRows) addDecision(e ledger.Event) error {
-	id, err := memberOf(e, "decisionId")
+	record := events.RecordIn(e.Payload)
+	d, err := assurance.ReadSummary(record)
 	if err != nil {
 		return err
 	}
-	decision, err := memberOf(e, "decision")
-	if err != nil {
+	var n assurance.Intent
+	if err := readMember(record, "normalized", &n); err != nil {
 		return err
 	}
-	h.add(e, "decision", id, decision, nil, nil, nil)
-	h.agents[len(h.agents)-1] = zeronull.Text(e.Agent)
+	target, rules := assurance.Target(d.Protocol, n), strings.Join(d.RuleIDs, " ")
+	h.add(e, "decision", d.DecisionID, d.Decision, nil, nil, nil)
+	last := len(h.agents) - 1
+	h.agents[last] = zeronull.Text(e.Agent)
+	h.protocols[last], h.runs[last], h.targets[last], h.rules[last] = &d.Protocol, &d.RunID, &target, &rules
 	return nil
 }
 
@@ -247,9 +253,12 @@ func (h *historyRows) insert(ctx context.Context, tx pgx.Tx) error {
 	if len(h.tenants) == 0 {
 		return nil
 	}
-	_, err := tx.Exec(ctx, `insert into history (tenant, sequence, kind, decision_id, receipt_id, actor, decision, settlement_id, item, agent, conformance)
-		select * from unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[])`,
-		h.tenants, h.sequences, h.kinds, h.decisionIDs, h.receiptIDs, h.actors, h.decisions, h.settlements, h.items, h.agents, h.conformances)
+	_, err := tx.Exec(ctx, `insert into history (tenant, sequence, kind, decision_id, receipt_id, actor, decision, settlement_id, item, agent, conformance, protocol, run, target, rules)
+		select tenant, sequence, kind, decision_id, receipt_id, actor, decision, settlement_id, item, agent, conformance, protocol, run, target, string_to_array(rules, ' ')
+		from unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[])
+			row (tenant, sequence, kind, decision_id, receipt_id, actor, decision, settlement_id, item, agent, conformance, protocol, run, target, rules)`,
+		h.tenants, h.sequences, h.kinds, h.decisionIDs, h.receiptIDs, h.actors, h.decisions, h.settlements, h.items, h.agents, h.conformances,
+		h.protocols, h.runs, h.targets, h.rules)
 	if err != nil || len(h.settled) == 0 {
 		return err
 	}

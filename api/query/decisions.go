@@ -120,12 +120,6 @@ func (f Filter) matches(d ListedDecision) bool {
 	})
 }
 
-// comparesRecords reports whether the filter has a condition that the query of the read model
-// cannot express. The method matches then compares the decrypted records.
-func (f Filter) comparesRecords(in projections.DecisionFilter) bool {
-	return f.Protocol != "" || f.Rule != "" || f.Run != "" || f.Target != "" || f.Text != "" || f.Agent != "" && in.Agent == ""
-}
-
 // ListedDecision is one decision in a list.
 type ListedDecision struct {
 	DecisionID    string   `json:"decisionId"`
@@ -199,8 +193,8 @@ type Decisions struct {
 	Projections *projections.Projections
 }
 
-// Search lists the decisions that match a filter, newest first. Names of agents are encrypted, so
-// it decrypts the records to compare them: at most MostSearched for one page.
+// Search lists the decisions that match a filter, newest first. Names and purposes are encrypted, so
+// for a text it decrypts the records to compare them: at most MostSearched for one page.
 func (s Decisions) Search(ctx context.Context, p organizations.Principal, f Filter, limit int, cursor string) (DecisionPage, error) {
 	page := DecisionPage{Items: []ListedDecision{}, Limit: limit}
 	below, ok := projections.SequenceOf(cursor)
@@ -208,13 +202,13 @@ func (s Decisions) Search(ctx context.Context, p organizations.Principal, f Filt
 		page.Warnings = []string{projections.WrongCursor}
 		return page, nil
 	}
-	in := projections.DecisionFilter{Decision: f.Decision, Conformance: f.Conformance, Below: below}
+	in := projections.DecisionFilter{Decision: f.Decision, Conformance: f.Conformance, Protocol: f.Protocol, Run: f.Run, Target: f.Target, Rule: f.Rule, Below: below}
 	var err error
 	if in.Actors, err = s.actors(ctx, p); err != nil {
 		return page, err
 	}
-	if f.Agent != "" { // AgentKey returns "" for a name without a key; then matches compares the records
-		if in.Agent, err = s.Commands.AgentKey(ctx, p, f.Agent); err != nil {
+	if f.Agent != "" {
+		if in.Agent, err = s.Commands.AgentKey(ctx, p, f.Agent); err != nil || in.Agent == "" { // no decision has a name without a key
 			return page, err
 		}
 	}
@@ -226,7 +220,7 @@ func (s Decisions) Search(ctx context.Context, p organizations.Principal, f Filt
 		in.Below = min(in.Below, end)
 	}
 	batch := searchBatch
-	if !f.comparesRecords(in) {
+	if f.Text == "" { // the read model has every other condition
 		batch = min(limit+1, searchBatch)
 	}
 	for looked := 0; looked < MostSearched; looked += batch {

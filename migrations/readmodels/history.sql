@@ -1,7 +1,9 @@
 -- Decisions and receipts of organizations, for the history. For a receipt, item is
 -- the canonical JSON of the answer without its alerts, which are added later, when
 -- another receipt names the same settlement. For a decision, item is null, and the
--- answer is read from its event.
+-- answer is read from its event. The members by which the list of decisions is filtered
+-- have columns without an index: a filter compares them row by row, which is fast enough
+-- for a list, and costs far less than an index for each decision that is recorded.
 create table history (
     tenant        text collate "C" not null,
     sequence      bigint not null,
@@ -15,6 +17,10 @@ create table history (
     conformance   text collate "C", -- conformance of a receipt
     settlement_id text collate "C",
     alerts        text[] not null default '{}',
+    protocol      text collate "C", -- of a decision, as are the next three
+    run           text collate "C",
+    target        text collate "C", -- paid host, or server and called tool
+    rules         text[],           -- rules with a finding
     item          text,
     primary key (tenant, sequence)
 );

@@ -37,7 +37,7 @@ type Introductory struct {
 // IntroductoryText describes the introductory credit in one sentence. It is in the answer with the
 // prices, in every 402 and on the pages.
 var IntroductoryText = fmt.Sprintf("The first $%d of calls is free for the first %d verified agents. "+
-	"An agent is verified by a link in an e-mail, or by its owner's claim. One mailbox can verify only one of the %[2]d.",
+	"An agent is verified by a link in an e-mail, or by its owner's claim. One mailbox verifies only one of these agents.",
 	accounts.AgentCreditCents/100, accounts.CreditedCustomers)
 
 // NewIntroductory returns the description of the introductory credit, with the address where an

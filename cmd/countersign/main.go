@@ -81,7 +81,7 @@ type cli struct {
 	Prove        proof.Prove         `cmd:"" help:"State what an agent did in a period (counts, largest and total amounts), with the events from which anyone can count again."`
 	Recall       proof.Recall        `cmd:"" help:"List the past actions that were allowed and that another policy, or other rules of the gate, would have stopped, with the events from which anyone can compute the list again."`
 	Views        proof.Views         `cmd:"" help:"Make tables, streams for other tools and a report from an export, offline."`
-	Oversight    proof.Oversight     `cmd:"" help:"Show how people reviewed in a period: time to a verdict, share decided in seconds, share overruled, reviewers who never rejected, expired approvals."`
+	Oversight    proof.Oversight     `cmd:"" help:"Show figures about the reviews of a period: the time to a verdict, the share of verdicts in under five seconds, the share of rejections, reviewers who never rejected, and expired approvals."`
 	Pin          proof.Pin           `cmd:"" help:"Store the newest checkpoint of a ledger and refuse one that does not extend the stored one. Exit code 1: the ledger was rolled back or is a different one."`
 	Signer       operate.Signer      `cmd:"" help:"List or rotate the keys that sign records and checkpoints."`
 	Erase        operate.Erase       `cmd:"" help:"Erase a person or an agent: destroy the data key and record that as an event."`

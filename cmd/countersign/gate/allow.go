@@ -16,9 +16,9 @@ type Allow struct {
 	Rule    string        `arg:"" optional:"" help:"Id of the rule, as a verdict shows it. Default: offer the last blocked action."`
 	Action  string        `help:"Instead of a rule: allow one exact action, named by its hash (see gate log)." placeholder:"HASH"`
 	Once    string        `help:"Instead of a rule: allow once the action that was blocked with this code." placeholder:"CODE"`
-	Session bool          `help:"Only in the agent session of the last blocked action."`
-	Task    bool          `help:"Only in the agent session of the last blocked action, and for one hour."`
-	Here    bool          `help:"Only in this folder and its subfolders, also in the repository's other worktrees."`
+	Session bool          `help:"The exception is valid only in the agent session of the last blocked action."`
+	Task    bool          `help:"The exception is valid only in the agent session of the last blocked action, and for one hour."`
+	Here    bool          `help:"The exception is valid only in this folder and its subfolders, and in the same folder of the repository's other worktrees."`
 	For     time.Duration `help:"How long the exception lasts, such as 24h or 7d. Default: until it is removed." placeholder:"TIME" type:"days"`
 	Reason  string        `help:"The reason, stored with the exception." placeholder:"TEXT"`
 }

@@ -103,7 +103,7 @@ type Doctor struct {
 	Hook  bool   `help:"Start each hook as its agent would and check that it blocks a test command, and compare the rule sets of countersign and countersign-guard." default:"true"`
 	Agent string `help:"Only this agent (claude, codex, cursor, gemini, opencode, qwen, copilot)." enum:",claude,codex,cursor,gemini,opencode,qwen,copilot" default:""`
 
-	HookCommand []string `arg:"" optional:"" name:"hook-command" help:"After --: a hook's command to check instead of those in the settings."`
+	HookCommand []string `arg:"" optional:"" name:"hook-command" help:"After --: the command of a hook, which is checked instead of the hooks in the settings."`
 }
 
 // Run prints the findings. The exit code is 1 if one of them is a problem.

@@ -38,8 +38,8 @@ type Commands struct {
 	Verdict Verdict `cmd:"" default:"withargs" help:"Print the verdict on a command (the default). Exit code 1: the command needs approval."`
 	Explain Explain `cmd:"" help:"Explain what raised or lowered the verdict on a command, rule by rule. Exit code 1: the command needs approval."`
 	Hook    Hook    `cmd:"" help:"Guard a coding agent: read its pre-tool event and answer in its format. Any failure blocks the tool call."`
-	Allow   Allow   `cmd:"" help:"Add an exception to the guard for a rule or for one exact action. Asks for consent on the terminal. Without arguments, offers the last blocked action."`
-	Trust   Trust   `cmd:"" help:"Show what a project's .countersign.json requests and trust it to relax the guard. Asks for consent on the terminal."`
+	Allow   Allow   `cmd:"" help:"Add an exception to the guard for a rule or for one exact action. The command asks for consent on the terminal. Without arguments, it offers to allow the last blocked action."`
+	Trust   Trust   `cmd:"" help:"Show what the .countersign.json of a project requests and, after your consent on the terminal, trust this file to relax the guard."`
 	Stats   Stats   `cmd:"" help:"Count the guard's verdicts."`
 }
 

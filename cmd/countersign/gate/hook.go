@@ -22,13 +22,13 @@ import (
 // the guard failed, with the reason on standard error; a crash of the Go runtime and a wrong flag
 // also end with 2. All supported agents block the tool call if the exit code is 2.
 type Hook struct {
-	Agent       string `help:"The agent in whose format to answer: ${enum}. auto detects the agent from its event, and denies a call instead of asking." enum:"auto,claude,codex,cursor,gemini,opencode,qwen,copilot,vscode,windsurf,cline,kiro,droid" default:"auto"`
-	Install     string `help:"Print the configuration for an agent (claude, codex, cursor, gemini, opencode, qwen, copilot) and the file it belongs in, without writing it." placeholder:"AGENT" enum:",claude,codex,cursor,gemini,opencode,qwen,copilot" default:""`
+	Agent       string `help:"Agent in whose format the guard answers: ${enum}. With auto, the guard detects the agent from its event, and denies a call instead of asking." enum:"auto,claude,codex,cursor,gemini,opencode,qwen,copilot,vscode,windsurf,cline,kiro,droid" default:"auto"`
+	Install     string `help:"Print the configuration for an agent (claude, codex, cursor, gemini, opencode, qwen, copilot) and the name of the file for it. Without --write nothing is written." placeholder:"AGENT" enum:",claude,codex,cursor,gemini,opencode,qwen,copilot" default:""`
 	Ask         string `help:"Whether the agent asks the user about high risk: auto (if the agent is known to stop and ask), always (if its format can express it), never (deny)." enum:"auto,always,never" default:"auto"`
 	Strict      bool   `help:"Be one step stricter: ask about medium risk, deny high risk."`
 	FailClosed  bool   `help:"Treat a command as high risk if no rule matches it and it is not proven read-only. Off by default, because it stops most builds and tests." name:"fail-closed"`
 	Environment string `help:"Environment that the agent's commands reach, such as production." name:"environment"`
-	AllowProven bool   `help:"Answer allow if every part of a command is proven read-only, so that the agent does not ask the user either." name:"allow-proven"`
+	AllowProven bool   `help:"Answer allow if every part of a command is proven read-only, so that the agent runs it without asking the user." name:"allow-proven"`
 	NoLog       bool   `help:"Do not log the verdicts." name:"no-log"`
 	Write       bool   `help:"With --install: add the entry to the agent's settings, keep a copy of the old settings, and test the hook."`
 	Uninstall   bool   `help:"With --install: remove the entry from the agent's settings."`

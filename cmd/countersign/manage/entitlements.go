@@ -15,7 +15,7 @@ import (
 type Entitlements struct {
 	List   entitlementsListCmd   `cmd:"" help:"List a customer's access to products, in every state."`
 	Grant  entitlementsGrantCmd  `cmd:"" help:"Grant a customer access to a product, also after a revocation."`
-	Revoke entitlementsRevokeCmd `cmd:"" help:"Revoke a customer's access to a product, however it was acquired, until it is granted again."`
+	Revoke entitlementsRevokeCmd `cmd:"" help:"Revoke a customer's access to a product, however the access was acquired. It stays revoked until it is granted again."`
 }
 
 // ofCustomer has the arguments that select a customer, by id or e-mail address.

@@ -31,7 +31,7 @@ type Org struct {
 type orgCreateCmd struct {
 	Name  string `required:"" help:"Name of the organization."`
 	Plan  string `required:"" enum:"team,business" placeholder:"team|business" help:"Plan: team or business."`
-	Owner string `required:"" help:"E-mail address of its first owner." placeholder:"EMAIL"`
+	Owner string `required:"" help:"E-mail address of the first owner." placeholder:"EMAIL"`
 	setting.Ledger
 }
 
@@ -182,7 +182,7 @@ type orgTokenCmd struct {
 
 type tokenIssueCmd struct {
 	Scopes  []string `help:"Scopes of the token. Default: assurance:decide, assurance:receipt and assurance:read." placeholder:"SCOPE"`
-	Expires string   `help:"Days until it expires, such as 90d (the default); at most 365d." placeholder:"DAYS"`
+	Expires string   `help:"Days until the token expires, such as 90d (the default); at most 365d." placeholder:"DAYS"`
 	Name    string   `help:"Purpose of the token, for people who read the list."`
 	Member  string   `help:"Id of the member who owns the token." placeholder:"ID"`
 	From    []string `help:"Networks from which the token may be used." placeholder:"CIDR"`

@@ -23,7 +23,7 @@ type Payments struct {
 	List      paymentsListCmd      `cmd:"" help:"List payments, the newest first."`
 	Show      paymentsShowCmd      `cmd:"" help:"Show the state of a payment."`
 	Reconcile paymentsReconcileCmd `cmd:"" help:"Find out the result of every open payment now. Exit code 1: some are still open."`
-	Resolve   paymentsResolveCmd   `cmd:"" help:"Record the result of an open payment, which you found by other means, such as on the chain."`
+	Resolve   paymentsResolveCmd   `cmd:"" help:"Record the result of an open payment, after you found out the result by other means, such as on the chain."`
 }
 
 type paymentsListCmd struct {

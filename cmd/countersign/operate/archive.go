@@ -19,7 +19,7 @@ import (
 
 // Archive has the commands that move payloads of old events to an archive and back.
 type Archive struct {
-	Move  archiveMoveCmd  `cmd:"" help:"Move payloads of old events to the archive. Each object is written, read back and checked before anything is removed from the database. Safe to repeat."`
+	Move  archiveMoveCmd  `cmd:"" help:"Move payloads of old events to the archive. Each object is written, read back and checked before anything is removed from the database. The command can be repeated safely."`
 	Back  archiveBackCmd  `cmd:"" help:"Move archived payloads back into the database."`
 	Check archiveCheckCmd `cmd:"" help:"Verify archive objects without a database: signature, events, and inclusion in the tree of a signed checkpoint. Exit code 1: an object does not verify."`
 }

@@ -29,7 +29,7 @@ import (
 type Backup struct {
 	Out         string   `arg:"" help:"New folder for the backup. The keys are written to the file FOLDER.keys.age: store it elsewhere, for at most 30 days."`
 	Recipients  []string `help:"age public keys for which the key file is encrypted. The private key of any one of them can decrypt it." name:"recipient" placeholder:"age1..."`
-	Passphrase  string   `help:"Encrypt the key file with this passphrase, instead of to the public keys of recipients." env:"BACKUP_PASSPHRASE" secret:"" placeholder:"TEXT"`
+	Passphrase  string   `help:"Passphrase that encrypts the key file, instead of the public keys of recipients." env:"BACKUP_PASSPHRASE" secret:"" placeholder:"TEXT"`
 	WithoutKeys bool     `help:"Leave out the keys. Without them nobody, not even the owner, can read encrypted personal data."`
 	Base        bool     `help:"Copy the files of the private PostgreSQL. With the log in WAL_DIR, restore can then recover any later moment. The files contain wrapped data keys: keep them for at most 30 days, too."`
 	setting.Ledger

@@ -37,7 +37,7 @@ type Doctor struct {
 	Hook   bool   `help:"Only check the guards of coding agents: start each hook as its agent would, and check that it blocks a test command."`
 	Agent  string `help:"With --hook: only this agent (claude, codex, cursor, gemini, opencode, qwen, copilot)." enum:",claude,codex,cursor,gemini,opencode,qwen,copilot" default:""`
 
-	HookCommand []string `arg:"" optional:"" name:"hook-command" help:"With --hook, after --: a hook's command to check instead of those in the settings. Without --hook, the word payments: check only payments."`
+	HookCommand []string `arg:"" optional:"" name:"hook-command" help:"With --hook: after --, the command of a hook, which is checked instead of the hooks in the settings. Without --hook: the word payments checks only payments."`
 	setting.X402
 }
 

@@ -22,10 +22,10 @@ type Erase struct {
 	setting.Ledger
 	Org         string `help:"Id of the organization. Default: the service's own tenant." placeholder:"ID"`
 	Agent       string `help:"Agent id, as in subject.agentId." placeholder:"ID"`
-	RunID       string `help:"Id of the run, if its subject names no agent." name:"run" placeholder:"ID"`
+	RunID       string `help:"Id of a run whose subject names no agent." name:"run" placeholder:"ID"`
 	Email       string `help:"E-mail address of the holder of a key or account." placeholder:"EMAIL"`
 	Payer       string `help:"Address of an x402 payer, with its network." placeholder:"NETWORK:ADDRESS"`
-	DataKey     string `help:"Id of the data key to destroy, instead of the subject." name:"data-key" placeholder:"ID"`
+	DataKey     string `help:"Instead of naming the person or agent: id of the data key to destroy." name:"data-key" placeholder:"ID"`
 	Reason      string `help:"The reason, recorded in the event." required:""`
 	RequestedBy string `help:"The person who requested the erasure." name:"requested-by" required:""`
 	Vacuum      bool   `help:"After the erasure, rewrite the table of data keys, so that none of its pages has the destroyed key. Requests wait meanwhile. The role of DATABASE_URL must own the table."`

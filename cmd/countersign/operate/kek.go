@@ -21,7 +21,7 @@ type signerKEKCmd struct {
 
 type signerRotateKEKCmd struct {
 	setting.Ledger
-	Next string `help:"The new key, as 64 hex digits. Not needed if the current key is in the data folder: a new key is created there." env:"NEXT_DATA_KEK" name:"next-data-kek" secret:"" placeholder:"KEY"`
+	Next string `help:"The new DATA_KEK, as 64 hex digits. It is not needed if the current key is in the data folder: then a new key is created there." env:"NEXT_DATA_KEK" name:"next-data-kek" secret:"" placeholder:"KEY"`
 }
 
 // newKEK is the file of the new key in the data folder. It is written before the data keys are

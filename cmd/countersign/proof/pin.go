@@ -29,7 +29,7 @@ import (
 // not extend it. A user who runs it from time to time is a witness of the ledger.
 type Pin struct {
 	Source string `arg:"" help:"A service (https://…), an export (folder or .tar.gz) or a file with a checkpoint; - for standard input."`
-	Keys   string `help:"File with the keys you trust, saved from /.well-known/jwks.json. Default: the keys that the service published when you first asked it." placeholder:"FILE"`
+	Keys   string `help:"File with the keys that you trust, saved from /.well-known/jwks.json. Default: the keys that the service published at your first pin." placeholder:"FILE"`
 	Pin    string `help:"File that stores the checkpoint. Default: one file for each ledger in your configuration folder." placeholder:"FILE"`
 }
 

@@ -17,7 +17,7 @@ import (
 type Verify struct {
 	Files []string `arg:"" optional:"" name:"file" help:"A signed record, an answer with a receipt in it, or an export (folder or .tar.gz); - for standard input. Two exports: also verify that the second begins where the first ends. Default: verify the whole ledger."`
 	setting.TrustedKeys
-	Pin  string `help:"File with the newest checkpoint you have seen of this ledger, and the last event of each tenant whose export you verified (countersign pin creates it). An export or a ledger that does not continue it is refused; otherwise the file is updated." placeholder:"FILE"`
+	Pin  string `help:"File with the newest checkpoint that you have seen of this ledger, and the last event of each tenant whose export you verified; countersign pin creates the file. An export or a ledger that does not continue this checkpoint is refused; otherwise the file is updated." placeholder:"FILE"`
 	With string `help:"Folder with signed answers that you have kept. Each answer that matches the filters of the export must be in the export with the same recordHash. Exit code 1: a decision is missing." placeholder:"FOLDER"`
 
 	TSACA string `help:"For an export with a time stamp: file with the root certificates (PEM) of the time-stamp authority." name:"tsa-ca" placeholder:"FILE"`

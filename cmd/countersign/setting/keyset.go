@@ -17,8 +17,8 @@ import (
 
 // TrustedKeys has the flags that name the keys which a verifier trusts.
 type TrustedKeys struct {
-	Keys string   `help:"File of the keys you trust, saved from /.well-known/jwks.json." placeholder:"FILE"`
-	Key  []string `help:"A key you trust to sign records (KEYID:HEX) or checkpoints (KEYID:HEX:checkpoint)." placeholder:"KEYID:HEX"`
+	Keys string   `help:"File with the keys that you trust, saved from /.well-known/jwks.json." placeholder:"FILE"`
+	Key  []string `help:"Key that you trust to sign records (KEYID:HEX) or checkpoints (KEYID:HEX:checkpoint)." placeholder:"KEYID:HEX"`
 }
 
 // Trusted returns the trusted keys: those in the file of --keys, then those of --key, which are

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -64,6 +65,35 @@ func Load(callers int, during time.Duration, operation func(caller, n int) error
 	return s, err
 }
 
+// Offer starts an operation at a fixed rate, whether or not earlier ones have ended, and measures
+// each from the time at which it was due. So a pause of the ledger delays all operations that were
+// due meanwhile. Offer returns the first error after all operations have ended.
+func Offer(perSecond int, during time.Duration, operation func(n int) error) (Sample, error) {
+	var s Sample
+	var mu sync.Mutex // guards s and failed
+	var failed error
+	var running sync.WaitGroup
+	start, interval := time.Now(), time.Second/time.Duration(perSecond)
+	for n := range int(during / interval) {
+		due := start.Add(time.Duration(n) * interval)
+		time.Sleep(time.Until(due))
+		running.Go(func() {
+			err := operation(n)
+			took := time.Since(due)
+			mu.Lock()
+			defer mu.Unlock()
+			s.Latencies = append(s.Latencies, took)
+			if failed == nil {
+				failed = err
+			}
+		})
+	}
+	running.Wait()
+	s.PerSecond = float64(len(s.Latencies)) / time.Since(start).Seconds()
+	slices.Sort(s.Latencies)
+	return s, failed
+}
+
 // Median returns the run that has the median rate.
 func Median(runs []Sample) Sample {
 	slices.SortFunc(runs, func(a, b Sample) int { return int(a.PerSecond - b.PerSecond) })
@@ -101,6 +131,20 @@ func AppendLoad(ctx context.Context, s *Scratch, nodes, callers int, during time
 	return Load(callers, during, func(caller, n int) error {
 		name := fmt.Sprintf("bench/%d/%d/%d", run, caller, n)
 		_, err := ledgers[caller%nodes].Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, Events: []ledger.Pending{Event(name, payload)}})
+		return err
+	})
+}
+
+// AppendOffered appends at a fixed rate. Each append writes one event to a new stream.
+func AppendOffered(ctx context.Context, s *Scratch, perSecond int, during time.Duration) (Sample, error) {
+	l, err := OpenLedger(ctx, s)
+	if err != nil {
+		return Sample{}, err
+	}
+	defer l.Close()
+	run := time.Now().UnixNano()
+	return Offer(perSecond, during, func(n int) error {
+		_, err := l.Append(ctx, ledger.Append{Tenant: ledger.ServiceTenant, Events: []ledger.Pending{Event(fmt.Sprintf("bench/%d/%d", run, n), Payload)}})
 		return err
 	})
 }

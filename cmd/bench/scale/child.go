@@ -1,6 +1,7 @@
 package scale
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -237,31 +238,59 @@ func (c *ExportChild) Run(ctx context.Context) error {
 	})
 }
 
-// appendsWhile compares the rate of 64 concurrent appends alone with their rate while a child
-// process runs.
+// offered is the rate of appends per second that appendsWhile offers for its latencies.
+const offered = 500
+
+// appendsWhile compares appends alone with appends while a child process runs: the rate of 64
+// concurrent callers, and the latency of appends that are offered at a fixed rate.
 func appendsWhile(ctx context.Context, s *rig.Scratch, name string, runs int, during time.Duration, arguments ...string) error {
-	var alone, together []rig.Sample
-	for range runs {
-		a, err := rig.AppendLoad(ctx, s, 1, 64, during, rig.Payload)
-		if err != nil {
-			return err
+	for _, load := range []struct {
+		print  func(alone, together rig.Sample)
+		median func([]rig.Sample) rig.Sample
+		once   func() (rig.Sample, error)
+	}{
+		{func(a, b rig.Sample) {
+			fmt.Printf("appends, 64 in flight: %.0f/s alone, %.0f/s during %s: %.2f\n", a.PerSecond, b.PerSecond, name, b.PerSecond/a.PerSecond)
+		}, rig.Median, func() (rig.Sample, error) { return rig.AppendLoad(ctx, s, 1, 64, during, rig.Payload) }},
+		{func(a, b rig.Sample) {
+			fmt.Printf("appends, %d/s offered: p50/p99 ms %s alone, %s during %s: p99 %.2f\n", offered, a.P50P99(), b.P50P99(), name,
+				float64(b.Quantile(.99))/float64(a.Quantile(.99)))
+		}, medianP99, func() (rig.Sample, error) { return rig.AppendOffered(ctx, s, offered, during) }},
+	} {
+		var alone, together []rig.Sample
+		for range runs {
+			a, err := load.once()
+			if err != nil {
+				return err
+			}
+			b, err := besideChild(ctx, load.once, arguments)
+			if err != nil {
+				return err
+			}
+			alone, together = append(alone, a), append(together, b)
 		}
-		working, stop := context.WithCancel(ctx)
-		command := child(working, 1, arguments...)
-		if err := command.Start(); err != nil {
-			stop()
-			return err
-		}
-		b, err := rig.AppendLoad(ctx, s, 1, 64, during, rig.Payload)
-		stop()
-		if err := errors.Join(err, ignoreExit(command.Wait())); err != nil {
-			return err
-		}
-		alone, together = append(alone, a), append(together, b)
+		load.print(load.median(alone), load.median(together))
 	}
-	a, b := rig.Median(alone), rig.Median(together)
-	fmt.Printf("appends, 64 in flight: %.0f/s alone, %.0f/s during %s: %.2f\n", a.PerSecond, b.PerSecond, name, b.PerSecond/a.PerSecond)
 	return nil
+}
+
+// medianP99 returns the run that has the median 99th percentile.
+func medianP99(runs []rig.Sample) rig.Sample {
+	slices.SortFunc(runs, func(a, b rig.Sample) int { return cmp.Compare(a.Quantile(.99), b.Quantile(.99)) })
+	return runs[len(runs)/2]
+}
+
+// besideChild measures a load while a child process runs.
+func besideChild(ctx context.Context, load func() (rig.Sample, error), arguments []string) (rig.Sample, error) {
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	command := child(working, 1, arguments...)
+	if err := command.Start(); err != nil {
+		return rig.Sample{}, err
+	}
+	sample, err := load()
+	stop()
+	return sample, errors.Join(err, ignoreExit(command.Wait()))
 }
 
 // ignoreExit returns nil for the exit status of an interrupted child, and other errors unchanged.

@@ -19,6 +19,7 @@ import (
 	"github.com/countersign/countersign/commands"
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/archive"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/keeper"
 	"github.com/countersign/countersign/ledger/seal"
@@ -29,7 +30,7 @@ import (
 // PostgreSQL. It also measures how much verify slows appends down, the cost of checkpoints, and
 // the rebuild of read models.
 type Verify struct {
-	Only   []string      `help:"Parts to measure: ${enum}. Default: all." enum:"tree,appends,checkpoints,signatures,rebuild"`
+	Only   []string      `help:"Parts to measure: ${enum}. Default: all." enum:"tree,appends,checkpoints,signatures,rebuild,archive"`
 	Events []int64       `help:"Sizes at which chain and tree are verified; memory should not grow with them." default:"10000,100000,1000000"`
 	Signed int           `help:"Signed decisions to verify with their signatures." default:"20000"`
 	Agents []int         `help:"Numbers of agents; their ids are encrypted, so that each decision needs a second signature. 0: decisions without an agentId." default:"0,100"`
@@ -52,7 +53,7 @@ func (c *Verify) Run(ctx context.Context) error {
 		}
 	}
 	for _, agents := range c.Agents {
-		if c.wants("signatures", "rebuild") {
+		if c.wants("signatures", "rebuild", "archive") {
 			if err := c.signed(ctx, agents); err != nil {
 				return err
 			}
@@ -235,8 +236,35 @@ func (c *Verify) signed(ctx context.Context, agents int) error {
 		}
 	}
 	if c.wants("rebuild") {
-		return c.rebuild(ctx, service)
+		if err := c.rebuild(ctx, service); err != nil {
+			return err
+		}
 	}
+	if c.wants("archive") {
+		return archived(ctx, service)
+	}
+	return nil
+}
+
+// archived moves the payloads of all signed events to an archive in a folder and prints the rate.
+func archived(ctx context.Context, service *decidedService) error {
+	folder, err := os.MkdirTemp("", "countersign-archive-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	if err := cover(ctx, service.Scratch); err != nil {
+		return err
+	}
+	before, began := service.Scratch.CPUNow(), time.Now()
+	moved, err := archive.Move(ctx, service.App.Ledger, archive.Options{OwnerURL: service.Scratch.Owner, Files: checkpoint.Folder{Path: folder},
+		Signer: service.App.Signer, Before: began.Add(time.Hour)})
+	if err != nil {
+		return err
+	}
+	took, after := time.Since(began), service.Scratch.CPUNow()
+	used := rig.CPU{Process: after.Process - before.Process, Database: after.Database - before.Database}
+	fmt.Printf("archive move: %d events, %.0f/s, us of CPU %s\n", moved, float64(moved)/took.Seconds(), used.Per(int(moved)))
 	return nil
 }
 

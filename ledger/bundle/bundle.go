@@ -24,9 +24,9 @@ const PayloadType = "application/vnd.svc.export.v1+json"
 // consecutive events of a history, or all of them.
 const Schema = "svc-export-v1"
 
-// StampedFile and StampFile are an earlier note of the tree, or the one of the bundle, and the
-// answer of a time-stamp authority (RFC 3161) about it. They are information: no check of Verify
-// reads them.
+// StampedFile is the file with a time-stamped note: the note of the bundle, or an earlier one of
+// the same tree. StampFile is the file with the answer of the time-stamp authority (RFC 3161)
+// about that note. Verify checks only the hashes of these files.
 const (
 	StampedFile = "timestamp/note.txt"
 	StampFile   = "timestamp/answer.tsr"

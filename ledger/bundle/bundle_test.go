@@ -400,7 +400,7 @@ func TestARetiredKeySignsNoManifest(t *testing.T) {
 // A note of a tree that contains the retirement of its key is false for every verifier. A smaller
 // tree may be signed with the key, and a newer key may sign either.
 func TestARetiredKeySignsNoNoteOverItsRetirement(t *testing.T) {
-	const size = 7 // of the note
+	const size = 7 // size of the note's tree
 	newer := func(keys []bundle.Key) []bundle.Key {
 		return append(keys, bundle.Key{Purpose: ledger.PurposeCheckpoint, Public: key(8).Public().(ed25519.PublicKey), From: 6})
 	}

@@ -423,9 +423,9 @@ func Shown(name string) string {
 	return b.String()
 }
 
-// openNote opens a note that a checkpoint key signed. The key must not be compromised at the size
-// of the tree, nor may the tree contain its retirement. If only such keys signed the note, barred
-// is true.
+// openNote opens a note that a checkpoint key has signed. A key does not count if it is
+// compromised at the size of the tree, or if the tree contains its retirement. barred is true if
+// only such keys have signed the note.
 func (v *verifier) openNote(text []byte) (c *checkpoint.Checkpoint, barred bool) {
 	said, _ := checkpoint.Parse(text) // Open reports a malformed note
 	var good, all []ed25519.PublicKey

@@ -1,8 +1,9 @@
 // Package keeper makes the checkpoints of a ledger. It grows the Merkle tree of each partition
 // (step.go), signs its head about once a second, stores the note in a folder outside the database,
-// and sends it to mirrors, witnesses (witness.go) and a time-stamp authority (stamp.go). At the start of a node, CheckOutside
-// compares the database with these notes (rollback.go), to detect a database that was restored
-// from an older copy, truncated or replaced. read.go reads stored checkpoints, tiles and proofs.
+// and sends it to mirrors, witnesses (witness.go) and a time-stamp authority (stamp.go). At the
+// start of a node, CheckOutside compares the database with these notes (rollback.go), to detect a
+// database that was restored from an older copy, truncated or replaced. read.go reads stored
+// checkpoints, tiles and proofs.
 package keeper
 
 import (
@@ -73,7 +74,7 @@ type keeper struct {
 
 	kept     *kept.State                // state that other goroutines may read
 	mirrored chan *checkpoint.Published // passes the newest checkpoint to mirror
-	stampAt  time.Time                  // when mirror asks for the next time stamp
+	stampAt  time.Time                  // time at which mirror requests the next time stamp
 }
 
 // Start starts a keeper for each partition. It signs a checkpoint about every second in which

@@ -84,7 +84,8 @@ func TestARetiredKeySignsNoCheckpoint(t *testing.T) {
 		t.Errorf("%s", p.Note)
 	}
 	fixture.Clean(t, l, at+1)
-	// An attacker with the retired key and the database replaces the new note by one of that key.
+	// An attacker with the retired key and the database replaces the note by one that the retired
+	// key has signed.
 	forged, err := checkpoint.Sign(p.Checkpoint, fixture.CheckpointSigner(t).Key())
 	if err != nil {
 		t.Fatal(err)

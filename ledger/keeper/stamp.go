@@ -32,12 +32,12 @@ func (k *keeper) stamp(ctx context.Context, made *checkpoint.Published) error {
 	}
 	if last != nil {
 		stamp, err := timestamp.Parse(last.Stamp, last.Note)
-		if err == nil && time.Since(stamp.Time) < stampEvery { // of this node before its restart, or of another node
+		if err == nil && time.Since(stamp.Time) < stampEvery { // the stamp is of this node before its restart, or of another node
 			k.stampAt = stamp.Time.Add(stampEvery)
 			return nil
 		}
 	}
-	whole, err := At(ctx, k.partition, made.Size) // with the signatures of the witnesses
+	whole, err := At(ctx, k.partition, made.Size) // the note with the signatures of the witnesses
 	if err != nil {
 		return err
 	}
@@ -64,8 +64,8 @@ type StampedNote struct {
 	Stamp []byte
 }
 
-// Stamped reads the newest stamped note of at most size events that accept takes, or nil if there is
-// none. If accept is nil, any is taken.
+// Stamped returns the newest stamped note whose tree has at most size events and for which accept
+// returns true, or nil if there is none. If accept is nil, every note is accepted.
 func Stamped(ctx context.Context, p *ledger.Partition, size int64, accept func(StampedNote) bool) (*StampedNote, error) {
 	for {
 		var found StampedNote

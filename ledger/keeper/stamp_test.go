@@ -16,8 +16,9 @@ import (
 	"github.com/countersign/countersign/ledger/timestamp/timestamptest"
 )
 
-// The first note is time-stamped as it is stored, and its stamp is next to it. A node that starts
-// within the hour asks for no other. An authority that is down stops nothing.
+// A time stamp is of the note in the database, and is stored next to the note's file. A node that
+// is restarted within an hour after a stamp requests no other. An authority that is down stops
+// nothing.
 func TestANoteIsTimeStamped(t *testing.T) {
 	t.Parallel()
 	db, folder, authority := fixture.OnePartition(t), t.TempDir(), timestamptest.Start(t)

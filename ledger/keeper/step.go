@@ -25,7 +25,7 @@ const (
 // errOtherKeys means that the stream of signing keys has changed since the keeper read it.
 var errOtherKeys = errors.New("the signing keys have changed")
 
-// retiredKey is the error of a keeper none of whose keys may sign the tree. It tells an operator
+// retiredKey means that none of the keeper's keys may sign the tree. Its text tells an operator
 // what to do.
 type retiredKey struct {
 	id       string
@@ -37,8 +37,8 @@ func (r retiredKey) Error() string {
 	return fmt.Sprintf("the checkpoint key %s of this node was retired at position %d: set CHECKPOINT_KEY to the new key and restart the node", r.id, r.position)
 }
 
-// step takes growAndSign, and takes it again if the signing keys have changed. It reads them
-// outside of the transaction, because it would need a second connection there.
+// step calls growAndSign, and calls it again if the signing keys have changed. It reads the keys
+// outside of the transaction of growAndSign, because reading them needs another connection.
 func (k *keeper) step(ctx context.Context, sign bool) (reached, error) {
 	now, err := k.growAndSign(ctx, sign)
 	if !errors.Is(err, errOtherKeys) {
@@ -52,9 +52,9 @@ func (k *keeper) step(ctx context.Context, sign bool) (reached, error) {
 	return k.growAndSign(ctx, sign)
 }
 
-// growAndSign grows the tree in one transaction and signs it if it reaches the head. It stores the note
-// outside the database before it commits the checkpoint. If another session works on the tree,
-// growAndSign reads the newest checkpoint from the database instead.
+// growAndSign grows the tree in one transaction and signs it if it reaches the head. It stores the
+// note outside the database before it commits the checkpoint. If another session works on the
+// tree, growAndSign reads the newest checkpoint from the database instead.
 func (k *keeper) growAndSign(ctx context.Context, sign bool) (_ reached, err error) {
 	tx, err := k.ledger.Pool().Begin(ctx)
 	if err != nil {
@@ -179,9 +179,9 @@ func (k *keeper) add(ctx context.Context, tx pgx.Tx, size, upTo int64) (full []t
 }
 
 // sign returns the note of the tree. It signs and stores a new one outside the database, unless
-// the database already has a note of this tree. The lock on the tree makes sure that the keeper
-// knows every retirement in the tree: all of its events are committed, and the transaction reads the
-// version of the stream that has the retirements.
+// the database already has a note of this tree. It returns errOtherKeys if the stream of signing
+// keys has grown since the keeper read it. All events of the tree are committed, so the
+// keeper misses no retirement in the tree.
 func (k *keeper) sign(ctx context.Context, tx pgx.Tx, epoch int64) (*checkpoint.Published, error) {
 	c := checkpoint.Checkpoint{Origin: k.partition.Origin(), Size: k.builder.Size(), Root: k.builder.Root()}
 	var stored *string

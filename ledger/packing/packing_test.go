@@ -105,7 +105,8 @@ func TestEveryLengthComesBack(t *testing.T) {
 }
 
 // A text that was packed with an unknown dictionary gives ErrDictionary. A text that is longer
-// than Limit, or says so, is refused before memory is allocated for it.
+// than Limit is refused, and so is a block that states such a length, before memory is allocated
+// for it.
 func TestWhatCannotBeUnpacked(t *testing.T) {
 	block := Pack([]byte(`{"charge":"free"}`))
 	for _, number := range []byte{0, 200, 255} {

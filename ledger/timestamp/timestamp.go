@@ -1,13 +1,14 @@
-// Package timestamp asks a time-stamp authority (TSA, RFC 3161) to sign the hash of a text with its
-// time, and checks the answers. An answer proves that the text existed before that time. It does not
-// prove how long before.
+// Package timestamp asks a time-stamp authority (TSA, RFC 3161) to sign the hash of a text
+// together with the time, and checks the answers. An answer proves that the text existed before
+// that time. It does not prove how long before.
 //
 // A request is the DER encoding of
 //
 //	TimeStampReq ::= SEQUENCE { version 1, SHA-256 of the text, nonce, certReq TRUE }
 //
-// It is sent by POST as application/timestamp-query. The answer, application/timestamp-reply, has a
-// CMS signature (RFC 5652) and the certificate of the authority. "openssl ts" reads and checks both.
+// It is sent by POST as application/timestamp-query. The answer, application/timestamp-reply, has
+// a CMS signature (RFC 5652) and the certificate of the authority. "openssl ts" reads and checks
+// requests and answers.
 package timestamp
 
 import (
@@ -42,8 +43,8 @@ var outside = &http.Client{Timeout: within, CheckRedirect: func(*http.Request, [
 // Authority is a time-stamp authority.
 type Authority struct{ URL string }
 
-// Ask returns the answer of the authority for a text, after it has checked it without a root
-// certificate.
+// Ask requests a time stamp of a text and returns the authority's answer, which Parse has checked.
+// Ask does not check who issued the authority's certificate.
 func (a Authority) Ask(ctx context.Context, text []byte) (answer []byte, err error) {
 	nonce, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 64))
 	if err != nil {
@@ -88,7 +89,7 @@ var (
 	oidContentType = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 3}
 	oidDigest      = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 4}
 	oidSigner      = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 16, 2, 12} // signing certificate, by SHA-1
-	oidSignerV2    = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 16, 2, 47} // by another hash
+	oidSignerV2    = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 16, 2, 47} // signing certificate, by another hash
 	oidRSA         = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 1, 1}
 	oidECDSA       = asn1.ObjectIdentifier{1, 2, 840, 10045, 2, 1}
 	oidEd25519     = asn1.ObjectIdentifier{1, 3, 101, 112}
@@ -227,8 +228,8 @@ func Parse(answer, text []byte) (*Stamp, error) {
 }
 
 // Chain checks that a root certificate has issued the authority's certificate, directly or by
-// other certificates of the answer, that it was valid at the time of the stamp, and that it is for
-// time stamps.
+// other certificates of the answer, and that the authority's certificate was valid at the time of
+// the stamp and may be used for time stamps.
 func (s *Stamp) Chain(roots *x509.CertPool) error {
 	between := x509.NewCertPool()
 	for _, c := range s.others {
@@ -248,10 +249,10 @@ func parse(der []byte, into any) error {
 	return nil
 }
 
-// check verifies the signature over a content and returns the certificate that made it, which the
-// signed attributes must name by its hash.
+// check verifies the signature over a content and returns the certificate of the signer. The
+// signed attributes must name that certificate by its hash.
 func (s *signerInfo) check(content []byte, certificates []*x509.Certificate) (*x509.Certificate, error) {
-	// The attributes are signed as a SET, and stored with another tag.
+	// The signature is over the attributes as a SET, but they are stored with another tag.
 	signed := bytes.Clone(s.Attributes.FullBytes)
 	if len(signed) == 0 {
 		return nil, errForm
@@ -289,7 +290,7 @@ func (s *signerInfo) check(content []byte, certificates []*x509.Certificate) (*x
 	h := hash.New()
 	h.Write(content)
 	if !kind.Equal(oidTSTInfo) || !bytes.Equal(digest, h.Sum(nil)) || names == nil {
-		return nil, errors.New("the time stamp has another content than its authority signed")
+		return nil, errors.New("the content of the time stamp differs from what its authority signed")
 	}
 	at := slices.IndexFunc(certificates, names)
 	if at < 0 {
@@ -297,7 +298,7 @@ func (s *signerInfo) check(content []byte, certificates []*x509.Certificate) (*x
 	}
 	signer := certificates[at]
 	if err := signer.CheckSignature(s.algorithm(hash), signed, s.Signature); err != nil {
-		return nil, fmt.Errorf("the signature of the time stamp does not hold: %w", err)
+		return nil, fmt.Errorf("the signature of the time stamp is not valid: %w", err)
 	}
 	return signer, nil
 }
@@ -358,8 +359,9 @@ func hashOf(id asn1.ObjectIdentifier) (crypto.Hash, bool) {
 	return 0, false
 }
 
-// algorithm returns the algorithm of the signature, which CheckSignature refuses if it is unknown.
-// Its name may be that of the key alone; then the digest completes it.
+// algorithm returns the algorithm of the signature, or an unknown one, which CheckSignature
+// refuses. If the answer names only the algorithm of the key, the hash algorithm completes the
+// name.
 func (s *signerInfo) algorithm(hash crypto.Hash) x509.SignatureAlgorithm {
 	id := s.Algorithm.Algorithm
 	for _, a := range algorithms {

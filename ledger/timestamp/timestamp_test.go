@@ -26,8 +26,8 @@ func roots(t *testing.T, file string) *x509.CertPool {
 	return pool
 }
 
-// An answer is a time stamp of this text alone, OpenSSL finds it valid, too, and a changed answer is
-// refused.
+// An answer is a time stamp of only this text, and OpenSSL finds it valid, too. A changed answer
+// is refused.
 func TestATimeStamp(t *testing.T) {
 	t.Parallel()
 	for name, key := range map[string][]string{"EC": nil, "RSA": {"-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"}, "P-384": {"-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-384"}} {
@@ -52,7 +52,8 @@ func TestATimeStamp(t *testing.T) {
 			if _, err := timestamp.Parse(answer, []byte("another note\n")); err == nil || !strings.Contains(err.Error(), "of another text") {
 				t.Error(err)
 			}
-			// Each changed byte makes it invalid, except in what is not signed, such as versions and the names of algorithms.
+			// A change of any byte makes the answer invalid, except in parts that are not signed,
+			// such as versions and the names of algorithms.
 			accepted := 0
 			for i := range answer {
 				changed := bytes.Clone(answer)

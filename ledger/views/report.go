@@ -72,8 +72,8 @@ func timeOr(text, otherwise string) string {
 const pageStyle = `<style>body{font:11pt/1.5 serif;max-width:46em;margin:2em auto;padding:0 1em;color:#111}h1{font-size:1.6em}h2{font-size:1.15em;margin-top:1.6em;border-bottom:1px solid #999}
 table{border-collapse:collapse;width:100%}td,th{text-align:left;border-bottom:1px solid #ddd;padding:.2em .6em .2em 0;vertical-align:top}code{font-size:.9em;overflow-wrap:anywhere}@media print{body{margin:0}}</style>`
 
-// endsTable is a part of the report and of the page about a statement. Its dot has Manifest and
-// Ends.
+// endsTable is a part of the report and of the page about a statement. Its data are a struct with
+// Manifest and Ends.
 const endsTable = `{{define "ends"}}<table><tr><th>organization</th><td><code>{{.Manifest.Tenant}}</code></td></tr>
 {{range $i, $e := .Ends}}<tr><th>{{if $i}}last{{else}}first{{end}} event here</th><td>sequence {{$e.Sequence}}, <code>{{$e.ID}}</code>, {{$e.At}}, hash <code>{{$e.Hash}}</code></td></tr>
 {{end}}<tr><th>hash of the last event of the range</th><td><code>{{.Manifest.LastHash}}</code></td></tr></table>{{end}}`

@@ -18,7 +18,7 @@ type Authority struct {
 	CA  string // file with the root certificate
 
 	Asked chan struct{} // receives a value for each request, up to 99
-	Down  atomic.Bool   // answer 503
+	Down  atomic.Bool   // if true, the authority answers 503
 }
 
 const config = `

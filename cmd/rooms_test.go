@@ -38,7 +38,7 @@ var orders = map[string]struct {
 		"api/tools", "api/discovery", "api",
 	}},
 	"cmd/bench": {0, []string{
-		"cmd/bench/rig", "cmd/bench/faults", "cmd/bench/rate", "cmd/bench/scale", "cmd/bench/compute", "cmd/bench/strain", "cmd/bench",
+		"cmd/bench/rig", "cmd/bench/faults", "cmd/bench/rate", "cmd/bench/scale", "cmd/bench/compute", "cmd/bench/strain", "cmd/bench", "cmd/bench/peers",
 	}},
 	"cmd/countersign": {0, []string{
 		"cmd/countersign/files", "cmd/countersign/screen", "cmd/countersign/logs", "cmd/countersign/guard/pattern", "cmd/countersign/guard/launch", "cmd/countersign/guard/agents", "cmd/countersign/guard", "cmd/countersign/gate",

@@ -4,7 +4,9 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,10 +23,13 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/countersign/countersign/api/x402"
+	"github.com/countersign/countersign/api/x402/x402test"
 	"github.com/countersign/countersign/ledger/ledgertest"
 	"github.com/countersign/countersign/ledger/localpg"
 )
@@ -33,7 +38,7 @@ import (
 // data contains these values.
 var erasedPerson = map[string]string{
 	"agent": "agent-of-erasure-4711", "purpose": "books-for-the-lady-of-4712", "argument": "argument-of-4713",
-	"e-mail": "lady4714@example.com", "command": "git-push-of-4715",
+	"e-mail": "lady4714@example.com", "command": "git-push-of-4715", "paid command": "git-push-of-4716",
 }
 
 // search looks for secrets in texts, and records the places in which it found them.
@@ -147,7 +152,10 @@ func TestWhatIsLeftOfAnErasedPerson(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer log.Close()
+	facilitator := x402test.NewFacilitator(t, x402test.NewChain(t, time.Now), time.Now)
+	settings := []string{"X402_MODE=facilitator", "X402_FACILITATOR_URL=" + facilitator.URL, "X402_NETWORK=" + x402.DevNetwork, "X402_PAY_TO=" + x402.DevPayTo}
 	cmd := program("serve", "--listen", "127.0.0.1:0", "--data", dir, "--webhook-networks", "127.0.0.0/8", "--archive-store", store)
+	cmd.Env = append(cmd.Env, settings...)
 	cmd.Stdout, cmd.Stderr = log, log
 	base := startAndWait(t, cmd, log.Name())
 	o := &operator{t, []string{"--data", dir}}
@@ -158,6 +166,7 @@ func TestWhatIsLeftOfAnErasedPerson(t *testing.T) {
 	if status, answer, err := post(base+runPath, key, `{"command":"`+erasedPerson["command"]+`"}`); err != nil || status != http.StatusOK {
 		t.Fatal(status, answer, err)
 	}
+	payer, paid := payAs(t, base)
 	o.run(0, "org", "member", "add", "--org", org, "--email", erasedPerson["e-mail"], "--role", "admin")
 	for _, path := range []string{"/takes", "/refuses"} {
 		o.run(0, "webhooks", "create", "--org", org, "--url", receiver.URL+path, "--webhook-networks", "127.0.0.0/8", "--topics", "decisions,reviews")
@@ -182,6 +191,7 @@ func TestWhatIsLeftOfAnErasedPerson(t *testing.T) {
 		return strings.Contains(string(said), "moved 1024 events")
 	})
 	o.run(0, "export", "--org", org, "--agent", erasedPerson["agent"], "--out", filepath.Join(files, "before.tar.gz"), "--archive-store", store)
+	o.run(0, "export", "--org", "service", "--out", filepath.Join(files, "payments before.tar.gz"), "--archive-store", store)
 	recipient, identityFile := identity(t)
 	backup := filepath.Join(t.TempDir(), "backup")
 	o.run(0, "backup", backup, "--recipient", recipient)
@@ -195,6 +205,7 @@ func TestWhatIsLeftOfAnErasedPerson(t *testing.T) {
 	for what, value := range erasedPerson {
 		s.secrets[what] = []byte(value)
 	}
+	maps.Copy(s.secrets, paid)
 	owner, err := pgx.Connect(t.Context(), server.URL(localpg.Superuser))
 	if err != nil {
 		t.Fatal(err)
@@ -217,13 +228,14 @@ func TestWhatIsLeftOfAnErasedPerson(t *testing.T) {
 		}
 		return keys
 	}
-	const erased = 3 // data keys, one for each erasure
+	const erased = 4 // data keys, one for each erasure
 	why := []string{"--reason", "asked for", "--requested-by", "ada", "--approved-by", "bob"}
-	if !t.Run("an erasure destroys three data keys", func(t *testing.T) {
+	if !t.Run("four erasures destroy four data keys", func(t *testing.T) {
 		o := o.in(t)
 		lost := wrappedKeys(t)
 		o.run(0, append([]string{"erase", "--org", org, "--agent", erasedPerson["agent"]}, why...)...)
 		o.run(0, append([]string{"erase", "--org", org, "--email", erasedPerson["e-mail"]}, why...)...)
+		o.run(0, append([]string{"erase", "--payer", payer}, why...)...)
 		said := o.run(0, append([]string{"erase", "--vacuum", "--email", erasedPerson["e-mail"]}, why...)...)
 		for id := range wrappedKeys(t) {
 			delete(lost, id)
@@ -293,12 +305,19 @@ func TestWhatIsLeftOfAnErasedPerson(t *testing.T) {
 		}
 	})
 	s = &search{s.secrets, map[string]map[string]bool{}, 0}
-	t.Run("the search finds the agent in an older export", func(t *testing.T) {
-		if s.in("export before the erasure", read(t, filepath.Join(files, "before.tar.gz"))); len(s.found) != 1 {
-			t.Error("the search does not find the agent where it is")
+	t.Run("the search finds agent and payer in older exports", func(t *testing.T) {
+		const place = "exports before the erasures"
+		for _, name := range []string{"before.tar.gz", "payments before.tar.gz"} {
+			s.in(place, read(t, filepath.Join(files, name)))
 		}
+		want := []string{"agent", "command", "e-mail", "nonce", "paid command", "payer", "purpose", "signature of the payment", "transaction"}
+		for _, what := range want {
+			if !s.found[place][what] && !s.found[place][what+" in lower case"] {
+				t.Errorf("the search does not find the %s where it is: %v", what, s.found[place])
+			}
+		}
+		delete(s.found, place)
 	})
-	delete(s.found, "export before the erasure")
 
 	// The disk is lost, and a backup from before the erasures is restored. The folder of the
 	// checkpoints, which is on another disk, lists the erased keys.
@@ -310,6 +329,7 @@ func TestWhatIsLeftOfAnErasedPerson(t *testing.T) {
 	}
 	defer restored.Close()
 	cmd = program(append([]string{"serve", "--listen", "127.0.0.1:0", "--accept-rollback"}, again.base...)...)
+	cmd.Env = append(cmd.Env, settings...)
 	cmd.Stdout, cmd.Stderr = restored, restored
 	startAndWait(t, cmd, restored.Name())
 	if !t.Run("the restored ledger opens nothing that was erased", func(t *testing.T) {
@@ -339,6 +359,38 @@ func TestWhatIsLeftOfAnErasedPerson(t *testing.T) {
 		again := again.in(t)
 		again.run(0, "verify")
 	})
+}
+
+// payAs pays for a call with the command of the erased person. It returns the payer as erase takes
+// it, and the values that identify the payer and the payment.
+func payAs(t *testing.T, base string) (payer string, secrets map[string][]byte) {
+	t.Helper()
+	wallet, payment := x402test.NewWallet("payer"), callUnpaid(t, base, t.Name())
+	status, header, answer := callPaid(t, base, payment, `{"command":"`+erasedPerson["paid command"]+`"}`)
+	settled, err := x402.ReadResponse(header.Get(x402.HeaderResponse))
+	if status != http.StatusOK || err != nil {
+		t.Fatal(status, answer, err)
+	}
+	var sent struct {
+		Payload struct {
+			Signature     string
+			Authorization struct{ Nonce string }
+		}
+	}
+	text, err := base64.StdEncoding.DecodeString(payment)
+	if err := errors.Join(err, json.Unmarshal(text, &sent)); err != nil {
+		t.Fatal(err)
+	}
+	secrets = map[string][]byte{}
+	for what, value := range map[string]string{"payer": wallet.Address.String(), "nonce": sent.Payload.Authorization.Nonce, "signature of the payment": sent.Payload.Signature, "transaction": settled.Transaction} {
+		digits := strings.TrimPrefix(value, "0x")
+		octets, err := hex.DecodeString(digits)
+		if err != nil || len(octets) < 20 {
+			t.Fatal(what, value, err)
+		}
+		secrets[what], secrets[what+" in lower case"], secrets[what+" in binary"] = []byte(digits), []byte(strings.ToLower(digits)), octets
+	}
+	return x402.DevNetwork + ":" + wallet.Address.String(), secrets
 }
 
 // startAndWait starts serve, whose output goes to a file, and returns its address.

@@ -186,8 +186,9 @@ func (k *keeper) sign(ctx context.Context, tx pgx.Tx, epoch int64) (*checkpoint.
 	c := checkpoint.Checkpoint{Origin: k.partition.Origin(), Size: k.builder.Size(), Root: k.builder.Root()}
 	var stored *string
 	var version int64
-	err := tx.QueryRow(ctx, `select (select note from checkpoints where p = $1 and size = $2 and root = $3),
-		(select coalesce(max(version), 0) from events where p = $1 and tenant = $4 and stream = $5)`,
+	err := tx.QueryRow(ctx, `select c.note, k.version from tree_head t
+		left join checkpoints c on c.p = $1 and c.size = $2 and c.root = $3,
+		lateral (select coalesce(max(version), 0) as version from events where p = $1 and tenant = $4 and stream = $5) k where t.p = $1`,
 		k.partition.Number(), c.Size, c.Root[:], k.partition.Service(), ledger.SigningKeyStream).Scan(&stored, &version)
 	switch {
 	case err != nil:

@@ -30,7 +30,9 @@ default_policy = 1.2.3.4.1
 digests = sha256
 accuracy = secs:1, millisecs:500
 ordering = yes
-ess_cert_id_chain = no
+clock_precision_digits = 3
+tsa_name = yes
+ess_cert_id_chain = yes
 [stamps]
 basicConstraints = critical, CA:false
 keyUsage = critical, digitalSignature

@@ -60,7 +60,11 @@ func (s *site) openWindow(t *testing.T) *window {
 	t.Cleanup(end)
 	ctx, end = chromedp.NewContext(ctx)
 	t.Cleanup(end)
-	ctx, end = context.WithTimeout(ctx, 5*time.Minute)
+	patience := 5 * time.Minute
+	if os.Getenv("SCREENSHOTS") != "" {
+		patience = 50 * time.Minute
+	}
+	ctx, end = context.WithTimeout(ctx, patience)
 	t.Cleanup(end)
 	w := &window{t, ctx, s}
 	w.do(chromedp.EmulateViewport(1280, 900), chromedp.Navigate("about:blank"))

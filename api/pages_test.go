@@ -37,3 +37,33 @@ func TestStyle(t *testing.T) {
 		}
 	}
 }
+
+// TestADocumentHasItsPlace checks that a page of the documentation lists the other pages, and its
+// own headings if it has several. Each entry leads to a page or heading that exists.
+func TestADocumentHasItsPlace(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, api.Databases.New(t))
+	visitor := s.browser(t)
+	page := visitor.get("/docs/assurance", "Accept", "text/html")
+	for _, part := range []string{`<a href="#set-up">Set up</a>`, `<a href="/docs/assurance" aria-current="page">Assurance for teams</a>`, `<a href="/docs/tutorial">Tutorial</a>`, `<a href="/guides/gate-a-payment">`} {
+		visitor.want(page, 200, part)
+	}
+	linked := regexp.MustCompile(`<li><a href="([^"]+)"`).FindAllStringSubmatch(page.body[strings.Index(page.body, `class="shelves"`):], -1)
+	if len(linked) < 20 {
+		t.Fatalf("the page lists only %d pages", len(linked))
+	}
+	for _, link := range linked {
+		got := visitor.get(link[1], "Accept", "text/html")
+		for _, heading := range regexp.MustCompile(`<li><a href="#([^"]+)">`).FindAllStringSubmatch(got.body, -1) {
+			if !strings.Contains(got.body, `id="`+heading[1]+`"`) {
+				t.Errorf("%s has no heading %s", link[1], heading[1])
+			}
+		}
+		if got.status != 200 || strings.Count(got.body, `aria-current="page"`) == 0 {
+			t.Errorf("%s: %d, or the list does not mark it", link[1], got.status)
+		}
+	}
+	if short := visitor.get("/docs/security", "Accept", "text/html").body; strings.Contains(short, "On this page") && strings.Count(short, "<h2 id=") < 4 {
+		t.Error("a page with few headings lists them")
+	}
+}

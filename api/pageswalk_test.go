@@ -64,12 +64,7 @@ func TestWalkEveryPage(t *testing.T) {
 			w.obeys(axe, place+" ("+scheme+")")
 		}
 		w.fits(place)
-		w.shoot("page-" + strings.Trim(strings.Map(func(r rune) rune {
-			if r == '/' || r == '?' || r == '=' {
-				return '-'
-			}
-			return r
-		}, place), "-"))
+		w.shoot("page" + pictureName(place))
 	}
 	w.withinBudget(who, places)
 	w.do(emulation.SetScriptExecutionDisabled(true))
@@ -77,6 +72,44 @@ func TestWalkEveryPage(t *testing.T) {
 		w.open(place)
 		w.hasHeading(place)
 	}
+}
+
+// TestWalkEveryDocument checks every page of the documentation in three widths: it violates no rule
+// of axe-core in either colour scheme, and is not wider than the screen. Of the pages that are made
+// for each rule, error, tool, service and command it checks one. It takes minutes, so it runs only
+// for screenshots.
+func TestWalkEveryDocument(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, api.Databases.New(t))
+	w := s.openWindow(t)
+	if os.Getenv("SCREENSHOTS") == "" {
+		t.Skip("SCREENSHOTS=FOLDER .ci/console/run walks through the documentation, too")
+	}
+	axe, kinds := w.axe(), map[string]bool{}
+	for _, found := range regexp.MustCompile(`<loc>[a-z]+://[^/]+(/[^<]*)</loc>`).FindAllStringSubmatch(s.browser(t).get("/sitemap.xml").body, -1) {
+		place := found[1]
+		kind, name, _ := strings.Cut(strings.Trim(place, "/"), "/")
+		if many := slices.Contains([]string{"rules", "errors", "tools", "services", "commands"}, kind) && name != ""; many && kinds[kind] {
+			continue
+		} else if many {
+			kinds[kind] = true
+		}
+		w.open(place)
+		for _, scheme := range []string{"light", "dark"} {
+			w.do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}))
+			w.obeys(axe, place+" ("+scheme+")")
+		}
+		for _, width := range []int{360, 768, 1440} {
+			w.do(chromedp.EmulateViewport(int64(width), 900))
+			w.within(place, width)
+		}
+		w.shoot("document" + pictureName(place))
+	}
+}
+
+// pictureName returns the name of a place for a file.
+func pictureName(place string) string {
+	return strings.NewReplacer("/", "-", "?", "-", "=", "-", "&", "-").Replace(place)
 }
 
 // axe returns the script of axe-core, or "" if there is none.

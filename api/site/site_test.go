@@ -35,12 +35,12 @@ func made(t *testing.T) *Site {
 }
 
 // TestEveryPageIsMade checks that every page has a title, can be converted to HTML, and contains
-// no template syntax.
+// no template syntax and no empty heading.
 func TestEveryPageIsMade(t *testing.T) {
 	s := made(t)
 	for _, p := range s.Pages {
 		html, err := p.HTML()
-		if err != nil || p.Title == "" || p.Description == "" || strings.Contains(html, "{{") || strings.Contains(html, "&lt;no value") {
+		if err != nil || p.Title == "" || p.Description == "" || strings.Contains(html, "{{") || strings.Contains(html, "&lt;no value") || strings.Contains(html, "<th></th>") {
 			t.Errorf("%s: %v %.200s", p.Path, err, html)
 		}
 		if !strings.HasPrefix(p.Markdown, "# "+p.Title+"\n") || !strings.Contains(p.Markdown[:min(len(p.Markdown), 400)], "/llms.txt") {

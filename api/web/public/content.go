@@ -1,7 +1,11 @@
 package public
 
 import (
+	"cmp"
+	"html"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/api/site"
@@ -19,6 +23,57 @@ type contentView struct {
 	Figures []figure // charts of the service's example
 	Answer  string   // answer to the submitted form; empty before that
 	Search  string   // scope of the search box: "rules" or "docs"; empty for no box
+
+	Headings []heading // headings of the second level, if there are enough for a list
+	Shelves  []shelf   // pages of the documentation, for its pages
+}
+
+// heading is a heading with its id on the page.
+type heading struct{ ID, Title string }
+
+// shelf is a group of pages of the documentation.
+type shelf struct {
+	Title string
+	Pages []*site.Page
+}
+
+// minHeadings is the number of headings from which a page has a list of them.
+const minHeadings = 4
+
+var (
+	headingPattern = regexp.MustCompile(`<h2 id="([^"]+)">(.*?)</h2>`)
+	tagPattern     = regexp.MustCompile(`<[^>]*>`)
+)
+
+// headingsOf returns the headings of the second level of a page.
+func headingsOf(page string) (list []heading) {
+	for _, h := range headingPattern.FindAllStringSubmatch(page, -1) {
+		list = append(list, heading{h[1], html.UnescapeString(tagPattern.ReplaceAllString(h[2], ""))})
+	}
+	if len(list) < minHeadings {
+		return nil
+	}
+	return list
+}
+
+// shelves returns the pages of the documentation, in the order of their titles.
+func (r *Room) shelves() ([]shelf, error) {
+	from, err := r.Site()
+	if err != nil {
+		return nil, err
+	}
+	list := []shelf{{Title: "Documentation"}, {Title: "Guides"}}
+	for _, p := range from.Pages {
+		if i := slices.Index([]string{"docs", "guides"}, p.Type); i >= 0 {
+			list[i].Pages = append(list[i].Pages, p)
+		}
+	}
+	for _, s := range list {
+		slices.SortFunc(s.Pages, func(a, b *site.Page) int {
+			return cmp.Or(strings.Count(a.Path, "/")-strings.Count(b.Path, "/"), strings.Compare(a.Title, b.Title)) // the page that leads to the others first
+		})
+	}
+	return list, nil
 }
 
 // figure is a chart with its caption.
@@ -34,8 +89,16 @@ func (r *Room) Content(p *site.Page) (web.View, error) {
 }
 
 func (r *Room) contentShown(p *site.Page) (contentView, error) {
-	html, err := p.HTML()
-	shown := contentView{Page: p, HTML: web.Trusted(html)}
+	text, err := p.HTML()
+	if err != nil {
+		return contentView{}, err
+	}
+	shown := contentView{Page: p, HTML: web.Trusted(text), Headings: headingsOf(text)}
+	if p.Type == "docs" || p.Type == "guides" {
+		if shown.Shelves, err = r.shelves(); err != nil {
+			return contentView{}, err
+		}
+	}
 	switch p.Type {
 	case "rules", "commands":
 		shown.Search = "rules"
@@ -48,7 +111,7 @@ func (r *Room) contentShown(p *site.Page) (contentView, error) {
 			shown.Figures = append(shown.Figures, figure{web.Trusted(f.SVG), f.Caption})
 		}
 	}
-	return shown, err
+	return shown, nil
 }
 
 // postService calls a service with the body and the API key of the form. The call runs through the

@@ -95,7 +95,7 @@ func callClass(name string, args *tree.Node) string {
 	return class
 }
 
-// saysByName reports effects that the name of a tool shows in addition to its class.
+// saysByName reports effects that the name of a tool reveals and its class does not.
 func (w *jsonWalk) saysByName(n *tree.Node, name, class string, args *tree.Node, outer *act.Source) {
 	for _, s := range [...]struct {
 		holds bool

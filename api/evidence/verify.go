@@ -25,7 +25,7 @@ type verification struct {
 }
 
 // Inclusion proves that the tree of a checkpoint contains the event of a record (RFC 6962). If a
-// document has several records, it is the first of them that is in the ledger.
+// document has several records, the proof is for the first one that the ledger contains.
 type Inclusion struct {
 	Partition  int16    `json:"partition,omitzero"` // absent for the first partition
 	Position   int64    `json:"position"`

@@ -191,7 +191,8 @@ func servePrice(c *op.Call) error {
 	return nil
 }
 
-// admit checks whether the caller may make the call, and determines what pays for it.
+// admit checks whether the caller may make the call: the member has the right, the key holder has
+// a key, or, for a priced operation, the caller can pay.
 func (p *Path) admit(c *op.Call) (err error) {
 	switch {
 	case c.Op.Access.Kind == credential.Member:

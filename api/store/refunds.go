@@ -13,7 +13,8 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// refundRequest requests that a paid answer is computed again from its request.
+// refundRequest is the body of a request for a refund. The service computes the paid answer again,
+// and requests the refund if the answer differs.
 type refundRequest struct {
 	PaymentID string         `json:"paymentId" jsonschema:"pattern=^pay_[0-9a-f]{32}$" jsonschema_description:"pay_ and the first 32 hex digits of keccak256 over network|asset|payer|nonce of the payment, in lower case. Signed receipts name it."`
 	Operation string         `json:"operation" jsonschema:"minLength=1,maxLength=100" jsonschema_description:"The operationId of the call that was paid for."`

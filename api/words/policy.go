@@ -67,7 +67,8 @@ type Changes struct {
 	Added, Dropped []string
 }
 
-// Edited is a sentence about a list, as the new policy has it and as the old one has it.
+// Edited has the two versions of a sentence about one list: that of the new policy and that of the
+// old one.
 type Edited struct{ Now, Before string }
 
 // PolicyChanges compares the sentences of two policies. Two sentences that are equal up to their

@@ -60,7 +60,7 @@ type cli struct {
 	Size      scale.Size       `cmd:"" help:"Measure the size of calls in the ledger, by type of event and by index."`
 	Packing   packingCmd       `cmd:"" help:"Write samples of a ledger's contents, for a compression dictionary."`
 	Faults    faultsCmd        `cmd:"" help:"Cause each fault that a table lists while clients call, and check that no answer is lost or changed."`
-	Gate      compute.Gate     `cmd:"" help:"Measure the gate's engine per command, and print a table per category of a corpus file."`
+	Gate      compute.Gate     `cmd:"" help:"Measure the time that the gate's engine needs for a command. For a corpus file, also print how many commands of each source and category it stopped."`
 	Hook      compute.Hook     `cmd:"" help:"Measure the process of the guard of a coding agent."`
 	Picture   pictureCmd       `cmd:"" help:"Draw the picture of the README: the output of the demo in a terminal."`
 

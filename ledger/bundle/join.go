@@ -55,9 +55,9 @@ func (c *chain) high() int64 { return c.low + int64(len(c.events)) - 1 }
 // at returns the event with number n, which must be between low and high.
 func (c *chain) at(n int64) linked { return c.events[n-c.low] }
 
-// Join compares two valid exports and reports whether the second continues the first. The error
-// says what could not be read. It is Unchecked if the exports cannot be joined: they are not of
-// one organization, or one of them is a dispute pack.
+// Join compares two valid exports and reports whether the second continues the first. The result
+// is Unchecked if the exports cannot be joined: they are not of one organization, or one of them
+// is a dispute pack. The error says what could not be read.
 func Join(ctx context.Context, a, b *Bundle, first, second Result) (Joint, error) {
 	j, x, y := Joint{Joined: []string{}, Apart: []string{}, False: []string{}}, first.extent, second.extent
 	// The exports must be of the same organization, and two checkpoints of one size must agree.

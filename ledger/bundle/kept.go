@@ -19,8 +19,9 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-// keptKinds lists, by payload type, the signed answers that can be compared with an export: the
-// type of the event that contains such a record, and the members with its id and its time.
+// keptKinds lists, by payload type, the signed records that can be compared with an export. event
+// is the type of the event that contains the record, name is the word for the record in messages,
+// and id and time are the record's members with its id and its time.
 var keptKinds = map[string]struct{ event, name, id, time string }{
 	"application/vnd.svc.decision.v1+json":          {events.TypeDecisionRecorded, "decision", "decisionId", "issuedAt"},
 	"application/vnd.svc.approval.v1+json":          {events.TypeApprovalRecorded, "approval", "approvalId", "issuedAt"},

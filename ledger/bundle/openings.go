@@ -145,8 +145,9 @@ func (v *verifier) lineByLine(ctx context.Context) (next func() (ledger.Line, er
 	}))
 }
 
-// isAgent reports whether an opening may show this name of an agent: in a selection of an agent,
-// the claim and the agent's decisions must name the agent of the filters.
+// isAgent reports whether the agent's name in an opening is allowed. If the bundle was selected
+// for one agent, the names in the claim and in that agent's decisions must be the name in the
+// filters of the manifest.
 func (v *verifier) isAgent(l *ledger.Line, o Opening) bool {
 	if v.selection == nil || v.selection.Agent == "" {
 		return true

@@ -85,7 +85,7 @@ var makers = map[string]func(*Set) (view, error){
 	},
 }
 
-var errNoProofs = errors.New("views of proofs need the checkpoint keys that you trust (--keys), and an export that a checkpoint covers")
+var errNoProofs = errors.New("the views tlog-proof and cose need the checkpoint keys that you trust (--keys), and an export that a checkpoint covers")
 
 // Exported names the views that an export with this manifest contains.
 func Exported(m bundle.Manifest) []string {

@@ -15,8 +15,9 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// FuzzUnwrap checks that a text inside wrappers gets one verdict within the budget, and that a
-// shell command with high risk has at least medium risk inside a wrapper.
+// FuzzUnwrap checks that a text inside wrappers is judged within the limit of work, always with
+// the same verdict, and that a shell command with high risk has at least medium risk inside a
+// wrapper.
 func FuzzUnwrap(f *testing.F) {
 	for _, name := range []string{"stop1", "allow1"} {
 		for _, c := range readHidden(f, name) {

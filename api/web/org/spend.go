@@ -279,7 +279,8 @@ func barOf(s projections.Spent) bar {
 	return bar{Decisions: s.Decisions(), Denied: s.Denied, Reviewed: s.Reviewed, SpentUSD: dollars(s.SpentUSD)}
 }
 
-// shared returns the table with the length of each bar set.
+// shared sets the length of the bar in each row and returns the table. The longest bar belongs to
+// the largest value.
 func (b bars) shared() bars {
 	value := func(r bar) float64 {
 		if !b.Money {

@@ -64,8 +64,9 @@ var jumpingRelease = release{"jumping", []change{
 	{library: true, file: "time/jump.go", edit: func(string) (string, error) { return jump, nil }},
 }}
 
-// releases lists the changed releases that the nodes of some rows run. They are built before the
-// first round, so that the build does not use the time limit of a round.
+// releases lists, by the name of a row in the table of faults, the changed releases that the nodes
+// run in this row. They are built before the first round, so that the build does not use the time
+// limit of a round.
 var releases = map[string][]release{
 	"rolling-upgrade": {otherRelease},
 	"poison-event":    {poisonedRelease, otherRelease},

@@ -24,7 +24,7 @@ import (
 
 // appends compares operations that store one record durably.
 type appends struct {
-	Runs    int           `help:"Rounds; the median of each counts." default:"3"`
+	Runs    int           `help:"Number of rounds. The median of each measurement is printed." default:"3"`
 	During  time.Duration `help:"Length of each run." default:"3s"`
 	Callers []int         `help:"Numbers of callers." default:"1,8,64"`
 	Tessera bool          `help:"Also measure Tessera on files, which answers after it has integrated an entry." default:"true" negatable:""`

@@ -23,7 +23,7 @@ import (
 // calls compares calls of the service over HTTP with bare handlers. A handler of a few lines shows
 // what HTTP, JSON, one insert and one signature cost on this machine.
 type calls struct {
-	Runs    int           `help:"Rounds; the median of each counts." default:"3"`
+	Runs    int           `help:"Number of rounds. The median of each measurement is printed." default:"3"`
 	During  time.Duration `help:"Length of each run." default:"3s"`
 	Callers []int         `help:"Numbers of callers." default:"1,8,32,64"`
 }

@@ -16,7 +16,7 @@ import (
 // verdict compares the evaluation of a policy for one payment. Policies and queries are prepared
 // beforehand. Each contestant receives the request in its own parsed form.
 type verdict struct {
-	Runs   int           `help:"Rounds; the median of each counts." default:"3"`
+	Runs   int           `help:"Number of rounds. The median of each measurement is printed." default:"3"`
 	During time.Duration `help:"Length of each run." default:"1s"`
 }
 

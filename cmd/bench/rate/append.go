@@ -13,11 +13,11 @@ import (
 // Append compares appends to the ledger with plain inserts into the same PostgreSQL, which are
 // neither ordered nor chained.
 type Append struct {
-	Runs   int           `help:"Runs of each; the median counts." default:"3"`
+	Runs   int           `help:"Number of runs of each measurement. The median is printed." default:"3"`
 	During time.Duration `help:"Length of each run." default:"3s"`
 	Nodes  bool          `help:"Also measure two nodes at once, with 32 callers each."`
 
-	Partitions []int `help:"Instead compare ledgers with these numbers of partitions, each with the first, under 64 callers." placeholder:"1,4,16"`
+	Partitions []int `help:"Measure ledgers with these numbers of partitions instead, with 64 callers, and compare each with the first one in this list." placeholder:"1,4,16"`
 	Model      bool  `help:"With --partitions: then simulate ledgers on several workers with the measured times."`
 }
 

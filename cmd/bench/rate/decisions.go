@@ -12,7 +12,7 @@ import (
 // Decisions compares signed decisions over loopback HTTP, which append one durable event each,
 // with bare appends in the same run.
 type Decisions struct {
-	Runs    int           `help:"Runs of each; the median counts." default:"3"`
+	Runs    int           `help:"Number of runs of each measurement. The median is printed." default:"3"`
 	During  time.Duration `help:"Length of each run." default:"3s"`
 	Callers []int         `help:"Numbers of callers." default:"1,32"`
 	Agents  int           `help:"Number of agents, whose ids are encrypted; 0 for decisions without an agentId." default:"100"`

@@ -11,7 +11,7 @@ import (
 // Quick compares calls of the quick gate over loopback HTTP, which append one durable event each,
 // with the bare append.
 type Quick struct {
-	Runs    int           `help:"Runs of each; the median counts." default:"3"`
+	Runs    int           `help:"Number of runs of each measurement. The median is printed." default:"3"`
 	During  time.Duration `help:"Length of each run." default:"3s"`
 	Callers []int         `help:"Numbers of callers." default:"1,8,64"`
 	Profile string        `help:"Write a CPU profile of all calls to this file."`

@@ -19,7 +19,7 @@ import (
 // measurement.
 type Doors struct {
 	During time.Duration `help:"Length of each part." default:"60s"`
-	Slow   int           `help:"Number of slow bodies at once." default:"1400"`
+	Slow   int           `help:"Number of concurrent requests whose body arrives at one byte per second." default:"1400"`
 	Heavy  int           `help:"Number of expensive manifests at once." default:"50"`
 }
 

@@ -344,7 +344,8 @@ func (c *Restore) outside(ctx context.Context, l *ledger.Ledger) (string, error)
 	return "no checkpoint of this ledger is in " + checkpoints.Folder.Path + ", so newer events may be missing; set CHECKPOINT_DIR to the folder of the nodes", nil
 }
 
-// copyBack restores the tables or the base copy, and returns the files of the key file, by name.
+// copyBack restores the tables or the base copy. It returns the files in the encrypted tar of
+// keys, by name, or none if keys is nil.
 func (c *Restore) copyBack(ctx context.Context, keys io.Reader) (map[string][]byte, error) {
 	m, err := backup.Read(c.From)
 	if err != nil {

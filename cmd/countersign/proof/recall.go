@@ -19,7 +19,7 @@ import (
 type Recall struct {
 	packed
 	Policy  string `help:"Evaluate the allowed decisions of the organization under this policy (JSON); - for standard input." placeholder:"FILE"`
-	Rules   string `help:"Evaluate the gate's verdicts under this version of its rules, which must be in this program. They are in the operator's own tenant: --org service." placeholder:"VERSION"`
+	Rules   string `help:"Evaluate the gate's verdicts under this version of the gate's rules. This program must contain that version. The verdicts are stored in the operator's own tenant, so also set --org service." placeholder:"VERSION"`
 	Between string `help:"First moment of the period, as an RFC 3339 time or a date. The first moment after the period follows it: --between 2026-07-01 2026-10-01. Default: the whole history." placeholder:"FROM"`
 	Until   string `arg:"" optional:"" name:"to" help:"With --between: the first moment after the period."`
 	Period  string `help:"Instead of two times: a quarter, month or year, such as 2026Q3, 2026-09 or 2026." placeholder:"PERIOD"`

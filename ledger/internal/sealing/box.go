@@ -112,7 +112,7 @@ func Reopen(members map[string]jsontext.Value, openings []Opening) error {
 			Commitment string `json:"$committed"`
 		}
 		if !found || json.Unmarshal(members[name][start:end], &c) != nil || c.Commitment != o.commitment() {
-			return errors.New("commitment " + o.Pointer)
+			return errors.New("the value of " + o.Pointer + " does not match its commitment")
 		}
 		members[name] = canon.Put(members[name], jsontext.Value(o.Value), inner...)
 	}

@@ -46,7 +46,7 @@ func (c *Set) readResources(read rules.TableReader) error {
 	byKind := map[string][]*resourceEntry{}
 	for _, r := range t.Resources {
 		if r.Run == "" && len(r.Text) == 0 && !r.None {
-			return fmt.Errorf("resources.json: the row of %v must have the member run, text or none", r.Name)
+			return fmt.Errorf("resources.json: the row of %v must have one of the members \"run\", \"text\" and \"none\"", r.Name)
 		}
 		for _, n := range r.Name {
 			byKind[n] = append(byKind[n], r)

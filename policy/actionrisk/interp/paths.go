@@ -182,9 +182,9 @@ func (e *Env) absoluteClass(p string) paths.Class {
 	return e.inside(p, paths.IsOutside)
 }
 
-// inside returns the class of a path below the working directory. In any other folder it
-// recognizes only repository folders and build outputs; if the path is neither, it returns its
-// second argument.
+// inside returns the class of a path. If the path is not below the working directory, it returns a
+// class only for repository folders and build outputs, and its second argument for every other
+// path.
 func (e *Env) inside(p string, otherwise paths.Class) paths.Class {
 	cwd := e.Context.Cwd
 	if cwd != "" && cwd[0] == '/' && cwd != "/" {

@@ -40,9 +40,10 @@ func ReadContext(a *act.Action) interp.Context {
 
 // Adjust returns the level of a rule in this context. Production and a protected branch raise it;
 // development and a test network lower it, but not below medium or the rule's own level, whichever
-// is lower. Each applies only if its letter is in the rule's class. With class "p" nothing lowers
-// the level below the rule's own. An effect that is rolled back or does not run yet, or whose
-// object can be recreated, is at most medium in any case.
+// is lower. The letters in the rule's class say which of these apply: e (environment), b (branch),
+// c (test network). With the letter p nothing lowers the level below the rule's own. An effect
+// that is rolled back or does not run yet, or whose object can be recreated, is at most medium in
+// any case.
 func Adjust(e *interp.Env, r *facts.Rule, it *act.Item) (act.Level, []act.Adjustment) {
 	level, floor := r.Level, min(r.Level, act.Medium)
 	if strings.Contains(r.Class, "p") {

@@ -1,6 +1,6 @@
 // Package agents contains the differences between coding agents: the events that they send before
-// a tool, the answers that they read, and their settings files with the entry that starts the
-// guard. It adds, removes and tests that entry.
+// and after a tool call and at the start of a session, the answers that they read, and the
+// settings file with the entry that starts the guard. It adds, removes and tests that entry.
 package agents
 
 import (

@@ -106,8 +106,8 @@ func (r *inlineRun) opened(i int) {
 	}
 }
 
-// lookReflection judges a call at token i that returns a function by its name. It reports whether
-// it is one.
+// lookReflection judges a call at token i that looks up a function by the function's name, such as
+// getattr. It reports whether the token begins such a call.
 func (r *inlineRun) lookReflection(i int) bool {
 	switch t := r.toks[i]; {
 	case t.Text == "getattr":

@@ -95,7 +95,7 @@ func callClass(name string, args *tree.Node) string {
 	return class
 }
 
-// saysByName reports effects that the name of a tool shows in addition to its class.
+// saysByName reports effects that the name of a tool reveals and its class does not.
 func (w *jsonWalk) saysByName(n *tree.Node, name, class string, args *tree.Node, outer *act.Source) {
 	for _, s := range [...]struct {
 		holds bool
@@ -243,9 +243,9 @@ func (w *jsonWalk) addsServer(name string, args *tree.Node) bool {
 	return w.servers(&tree.Node{Kind: '{', Keys: []string{name}, Kids: []*tree.Node{args}, Start: args.Start, End: args.End})
 }
 
-// documents judges a tool of a document database as the method with this name in the MongoDB
-// shell: {collection, pipeline} of aggregate, {collection, filter} of delete_many. It reports
-// whether a rule matched.
+// documents judges a call of a document database's tool like the method of the same name in the
+// MongoDB shell. For example, the tool delete_many with {collection, filter} is judged like
+// db.collection.deleteMany(filter). It reports whether a rule matched.
 func (w *jsonWalk) documents(name string, args *tree.Node) bool {
 	collection := args.Str("collection", "collectionName", "collection_name")
 	if w.src.Depth >= scan.MaxDepth {

@@ -642,7 +642,8 @@ func bareMember(open byte, next string) bool {
 	return open == '{' && i > 0 && strings.HasPrefix(next[i:], ":") && !strings.HasPrefix(next[i:], "::") && i+1 < len(next)
 }
 
-// shellName reports whether the text is the name of a shell, or only states that a shell is used.
+// shellName reports whether the text cannot be a command, because it only names a shell or says
+// whether one is used: sh, true, false, default.
 func shellName(text string) bool {
 	switch strings.ToLower(scan.Base(text)) {
 	case "sh", "bash", "zsh", "dash", "ksh", "fish", "powershell", "pwsh", "cmd", "true", "false", "default":

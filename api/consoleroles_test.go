@@ -90,7 +90,7 @@ func TestADeveloperReadsThatItIsOnlyTheirs(t *testing.T) {
 	dev.want(dev.get("/overview"), 200, "An owner or admin issues a token for the agent.")
 	// The preview counts all decisions, but links only to the developer's own ones.
 	stop := url.Values{"do": {"check"}, "policy": {`{"policyId":"default","allowedMcpServers":[]}`}}
-	dev.want(dev.form("/policies/new", stop), 200, "would change.")
+	dev.want(dev.form("/policies/new", stop), 200, "would change</strong>, compared")
 	dev.want(dev.form("/policies/new", stop), 200, ", not yours,")
 	if got := dev.form("/policies/new", stop); strings.Contains(got.body, "/decisions/"+foreign) {
 		t.Error("the preview leads a developer to what is not theirs")

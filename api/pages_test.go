@@ -15,7 +15,7 @@ func TestStyle(t *testing.T) {
 	s := newSite(t, api.Databases.New(t))
 	b := s.browser(t)
 	sheet := b.get("/style.css")
-	b.want(sheet, 200, "prefers-color-scheme: dark")
+	b.want(sheet, 200, "prefers-color-scheme:dark")
 	if got := sheet.header.Get("Content-Type"); got != "text/css; charset=utf-8" {
 		t.Errorf("type %s", got)
 	}

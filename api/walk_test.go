@@ -75,7 +75,7 @@ func TestWalkPolicies(t *testing.T) {
 	w.as(c.people["owner"])
 	w.open("/policies")
 	w.press("Start from strict")
-	w.see("1 of 1 would change.")
+	w.see("1 of 1 would change, compared with")
 	w.do(chromedp.SendKeys("#policy", " ,", chromedp.ByQuery)) // the check runs while the person types
 	w.see("This is not a valid policy yet")
 	w.open("/policies/new?template=strict")

@@ -61,15 +61,20 @@ func TestADistributedLedger(t *testing.T) {
 }
 
 // undistribute moves an empty ledger back to the coordinator. The new tables have no comments.
-const undistribute = `select undistribute_table('events'), undistribute_table('subject_keys'), undistribute_table('checkpoints'),
-	undistribute_table('tree_head'), undistribute_table('tiles'), undistribute_table('ledger_head')`
+func undistribute(t *testing.T, url string) {
+	t.Helper()
+	for _, table := range migrations.Distributed() {
+		exec(t, url, `select undistribute_table('`+table+`')`)
+	}
+	exec(t, url, `comment on table ledger_head is '`+migrations.Beginning()+`'`)
+}
 
 // A ledger with events cannot be distributed, because its rows would remain on the coordinator,
 // where queries do not see them.
 func TestDistributeRefusesALedgerThatHasBegun(t *testing.T) {
 	ledgertest.Cluster(t)
 	db := ledgertest.New(t)
-	exec(t, db.SuperURL, undistribute+`; comment on table ledger_head is '`+migrations.Beginning()+`'`)
+	undistribute(t, db.SuperURL)
 	exec(t, db.URL, insertEvent)
 	if err := migrations.Distribute(t.Context(), db.SuperURL); !errors.Is(err, migrations.ErrBegun) {
 		t.Fatalf("got %v, want ErrBegun", err)

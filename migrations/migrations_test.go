@@ -14,6 +14,7 @@ import (
 )
 
 func TestUpAndDownBothWays(t *testing.T) {
+	ledgertest.Plain(t) // a distributed ledger is never migrated down
 	db := ledgertest.New(t)
 	ctx := t.Context()
 	wantStatus := func(url string, want uint) {
@@ -108,6 +109,7 @@ func TestADatabaseWithAnotherBeginningIsRefused(t *testing.T) {
 }
 
 func TestDownRefusesALedgerWithEvents(t *testing.T) {
+	ledgertest.Plain(t) // a distributed ledger is refused before its events are counted
 	db := ledgertest.New(t)
 	exec(t, db.URL, insertEvent)
 	if err := migrations.Down(t.Context(), db.OwnerURL); !errors.Is(err, migrations.ErrHoldsEvents) {

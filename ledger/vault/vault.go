@@ -59,6 +59,9 @@ const cacheFor = 60 * time.Second
 // cachedDataKeys is the largest number of unwrapped keys in memory.
 const cachedDataKeys = 10_000
 
+// ensureTries limits how often a data key is created again because it was destroyed at once.
+const ensureTries = 3
+
 // ErrErased means that the data key of an event was destroyed.
 var ErrErased = errors.New("ledger: the personal data of this event was erased")
 
@@ -162,22 +165,28 @@ func (v *Vault) destroy(ctx context.Context, e ledger.Event) error {
 }
 
 // ensure creates a wrapped data key unless the subject has one, and returns the id of the
-// subject's key.
-func (v *Vault) ensure(ctx context.Context, tenant, id string, reference ledger.Hash) (string, error) {
+// subject's key. If another request destroys that key between the two statements, ensure creates a
+// new one.
+func (v *Vault) ensure(ctx context.Context, tenant, id string, reference ledger.Hash) (held string, err error) {
 	key := make([]byte, 32)
 	rand.Read(key)
 	wrapped := sealing.Wrap(v.kek, key, tenant, id, reference[:])
-	err := v.ledger.Reading(ctx, func() error { // Reading may call this function again
-		_, err := v.ledger.Pool().Exec(ctx, `insert into subject_keys (p, tenant, key_id, subject_ref, kek_id, wrapped_key)
-			values ($1, $2, $3, $4, $5, $6) on conflict do nothing`, v.ledger.Home(tenant).Number(), tenant, id, reference[:], v.kekID, wrapped)
-		return err
-	})
-	if err != nil {
-		return "", fmt.Errorf("create a data key: %w", err)
+	for range ensureTries {
+		err = v.ledger.Reading(ctx, func() error { // Reading may call this function again
+			_, err := v.ledger.Pool().Exec(ctx, `insert into subject_keys (p, tenant, key_id, subject_ref, kek_id, wrapped_key)
+				values ($1, $2, $3, $4, $5, $6) on conflict do nothing`, v.ledger.Home(tenant).Number(), tenant, id, reference[:], v.kekID, wrapped)
+			return err
+		})
+		if err != nil {
+			return "", fmt.Errorf("create a data key: %w", err)
+		}
+		err = v.ledger.Row(ctx, `select key_id from subject_keys
+			where p = $1 and tenant = $2 and subject_ref = $3 and destroyed_us is null`, []any{v.ledger.Home(tenant).Number(), tenant, reference[:]}, &held)
+		if !errors.Is(err, pgx.ErrNoRows) {
+			return held, err
+		}
 	}
-	err = v.ledger.Row(ctx, `select key_id from subject_keys
-		where p = $1 and tenant = $2 and subject_ref = $3 and destroyed_us is null`, []any{v.ledger.Home(tenant).Number(), tenant, reference[:]}, &id)
-	return id, err
+	return "", fmt.Errorf("create a data key: %w: it was destroyed at the same time", ledger.ErrBusy)
 }
 
 func (v *Vault) unwrap(ctx context.Context, tenant, id string) ([]byte, error) {

@@ -76,6 +76,25 @@ func TestVaultSealsAndOpens(t *testing.T) {
 	fixture.Clean(t, l, 2) // the chain still verifies
 }
 
+// If a subject's data key is destroyed while Subject looks for it, Subject creates a new one.
+func TestADataKeyThatIsDestroyedMeanwhileIsReplaced(t *testing.T) {
+	t.Parallel()
+	ledgertest.Plain(t) // Citus allows no trigger on a distributed table
+	db, ctx := ledgertest.New(t), t.Context()
+	v := fixture.Must(vault.Open(ctx, fixture.Open(t, db), bytes.Repeat([]byte{7}, 32)))
+	first := fixture.Must(v.Subject(ctx, "service", "email:ada@example.com", "sub_1"))
+	super := fixture.Must(pgx.Connect(ctx, db.SuperURL))
+	defer super.Close(context.WithoutCancel(ctx))
+	// The trigger runs after the statement that finds the first key and inserts nothing.
+	fixture.Must(super.Exec(ctx, `create function destroy() returns trigger language plpgsql security definer as $$ begin
+			update public.subject_keys set subject_ref = '', kek_id = '', wrapped_key = '', destroyed_us = 1 where key_id = 'sub_1' and destroyed_us is null;
+			return null; end $$;
+		create trigger destroy after insert on subject_keys for each statement execute function destroy()`))
+	if second, err := v.Subject(ctx, "service", "email:ada@example.com", "sub_2"); err != nil || first != "sub_1" || second != "sub_2" {
+		t.Errorf("first %q, second %q, %v", first, second, err)
+	}
+}
+
 // Sealing a body of a megabyte needs memory for only a few copies, because no copy is parsed
 // again. A body with the greatest depth can be sealed too.
 func TestSealingLargeAndDeepBodies(t *testing.T) {

@@ -250,7 +250,8 @@ func bringBack(ctx context.Context, conn *pgx.Conn, p *ledger.Partition, o Optio
 			return fmt.Errorf("restore the payloads of object %s: %w", s.Object, err)
 		}
 	}
+	// Citus cannot combine the local table with a subquery that has no column.
 	_, err = conn.Exec(ctx, `delete from archives where p = $1 and first = $2
-		and not exists (select from events where p = $1 and pos between $2 and $3 and payload is null)`, p.Number(), s.First, s.Last)
+		and not exists (select 1 from events where p = $1 and pos between $2 and $3 and payload is null)`, p.Number(), s.First, s.Last)
 	return err
 }

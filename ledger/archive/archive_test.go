@@ -269,7 +269,7 @@ func TestArchivingCanEndAtAnyStep(t *testing.T) {
 	for _, table := range []string{"archives", "events"} {
 		for _, operation := range []string{"insert", "update"} {
 			for n := range 3 {
-				if table+operation == "eventsinsert" {
+				if table+operation == "eventsinsert" || table == "events" && ledgertest.OnCluster() { // Citus allows no trigger on a distributed table
 					continue
 				}
 				c.Exec(`create sequence steps; grant all on sequence steps to public;

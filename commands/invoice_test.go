@@ -28,7 +28,7 @@ func TestARefundFindsItsSubscriptionInEveryPartition(t *testing.T) {
 			t.Helper()
 			told++
 			from := store.ProviderEvent{ID: fmt.Sprintf("evt_%d_%d", i, told), At: c.Now().Unix() + int64(told)}
-			if step != "" {
+			if step != "" && !ledgertest.OnCluster() { // Citus allows no trigger on a distributed table
 				allow := refusing(t, db, step)
 				if err := record(t.Context(), from); err == nil {
 					t.Errorf("%s was refused, and nobody was told", step)

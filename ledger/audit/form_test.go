@@ -8,6 +8,7 @@ import (
 
 	"github.com/countersign/countersign/ledger/audit"
 	"github.com/countersign/countersign/ledger/internal/fixture"
+	"github.com/countersign/countersign/ledger/ledgertest"
 )
 
 // The tables ledger_head and events have no CHECK constraints. Verification names the row and the
@@ -55,6 +56,9 @@ func TestVerificationNamesEachValueThatNoAppendWrites(t *testing.T) {
 		{"agent", "''"}, {"agent_n", "1"}, {"agent_n", "0"}, {"agent_prev", hash}, {"agent_prev", "''"},
 	} {
 		at, column := plain, c.column
+		if column == "p" && ledgertest.OnCluster() {
+			continue // Citus changes no partition of a row, because the row would have to move to another server
+		}
 		switch {
 		case c.column == "pos":
 			at = 0 // the changed row is no longer at its position

@@ -69,7 +69,7 @@ func TestEveryChangeIsConfirmedOnce(t *testing.T) {
 		says string
 	}{
 		{"/members", url.Values{"email": {"new@acme.example"}, "role": {"auditor"}}, "new@acme.example was added as auditor."},
-		{"/members/arguments", url.Values{"arguments": {"always"}}, "Setting changed"},
+		{"/members/arguments", url.Values{"arguments": {"always"}}, "The setting for the arguments of tools was changed."},
 		{"/keys/revoke", url.Values{"tokenId": {tokens[0].TokenID}, "reason": {"leaked"}}, "Token revoked."},
 		{"/policies/new", url.Values{"do": {"draft"}, "policy": {`{"policyId":"default","requireHttps":true}`}}, "Draft saved."},
 		{"/policies/freeze", url.Values{"sure": {"yes"}, "reason": {"incident"}}, "Everything is stopped"},

@@ -181,8 +181,8 @@ func TestExportsAreJoinedAndHeldAgainstKeptAnswers(t *testing.T) {
 	})
 	t.Run("a wrong request for a sample is refused", func(t *testing.T) {
 		verify(t, 2, "--nonce must be a text of your own", in("b.tar.gz"), "--sample", "1")
-		verify(t, 2, "--sample must be 1 to 10000", in("b.tar.gz"), "--nonce", "6152")
-		verify(t, 2, "--sample must be 1 to 10000", in("b.tar.gz"), "--nonce", "6152", "--sample=-1")
+		verify(t, 2, "--sample, the number of decisions to draw, must be 1 to 10000", in("b.tar.gz"), "--nonce", "6152")
+		verify(t, 2, "--sample, the number of decisions to draw, must be 1 to 10000", in("b.tar.gz"), "--nonce", "6152", "--sample=-1")
 		verify(t, 2, "--sample: name one export", in("a.tar.gz"), in("b.tar.gz"), "--nonce", "6152", "--sample", "1")
 		verify(t, 2, "--sample: name one export", "--nonce", "6152", "--sample", "1")
 		verify(t, 2, "--sample needs an export: a record alone", in("kept/k1.json"), "--nonce", "6152", "--sample", "1")

@@ -52,7 +52,7 @@ func otherVersions() (changes []change) {
 // poisonedRelease has a bug in the read model of the history: it panics at every event whose
 // position is divisible by seven.
 var poisonedRelease = release{"poisoned", []change{
-	{file: "projections/history.go", edit: before("\tid, err := memberOf(e, \"decisionId\")\n", "\tif e.Position%7 == 0 {\n\t\tpanic(\"poison\")\n\t}\n")},
+	{file: "projections/history.go", edit: before("\td, err := assurance.ReadSummary(record)\n", "\tif e.Position%7 == 0 {\n\t\tpanic(\"poison\")\n\t}\n")},
 }}
 
 // jumpingRelease has a clock that can be set wrong. All of its code, including libraries, reads a

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
@@ -27,7 +28,6 @@ type appends struct {
 	Runs    int           `help:"Number of rounds. The median of each measurement is printed." default:"3"`
 	During  time.Duration `help:"Length of each run." default:"3s"`
 	Callers []int         `help:"Numbers of callers." default:"1,8,64"`
-	Tessera bool          `help:"Also measure Tessera on files, which answers after it has integrated an entry." default:"true" negatable:""`
 }
 
 // Run prints one line for each number of callers and contestant.
@@ -50,11 +50,9 @@ func (c *appends) Run(ctx context.Context) error {
 		{"River: insert a job", func(callers int, during time.Duration) (rig.Sample, error) {
 			return insertJobs(ctx, s, callers, during)
 		}},
-	}
-	if c.Tessera {
-		list = append(list, contestant{"Tessera (POSIX): add", func(callers int, during time.Duration) (rig.Sample, error) {
+		{"Tessera (POSIX): add", func(callers int, during time.Duration) (rig.Sample, error) {
 			return addEntries(ctx, callers, during)
-		}})
+		}},
 	}
 	printHeading()
 	for _, callers := range c.Callers {
@@ -62,7 +60,7 @@ func (c *appends) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		print(list, medians, callers)
+		printLines(list, medians, callers)
 	}
 	return rig.Check(ctx, s)
 }
@@ -124,7 +122,7 @@ func insertJobs(ctx context.Context, s *rig.Scratch, callers int, during time.Du
 	if err != nil {
 		return rig.Sample{}, err
 	}
-	argument := job{string(rig.Payload[8 : len(rig.Payload)-2])}
+	argument := job{strings.Repeat("x", len(rig.Payload)-len(`{"pad":""}`))}
 	return rig.Load(callers, during, func(int, int) error {
 		_, err := client.Insert(ctx, argument, nil)
 		return err

@@ -8,15 +8,13 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/countersign/countersign/api/services"
 	"github.com/countersign/countersign/cmd/bench/rig"
-	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -75,7 +73,7 @@ func (c *calls) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		print(list, medians, callers)
+		printLines(list, medians, callers)
 		insert, handler, together, quick := perCall(medians[0]), perCall(medians[1]), perCall(medians[2]), perCall(medians[3])-engine
 		fmt.Printf("%-10d quick gate without its engine (%d us): %d us, %.2f of handler + insert (%d us), %.2f of the handler that inserts and signs\n",
 			callers, engine.Microseconds(), quick.Microseconds(), ratio(quick, insert+handler), (insert + handler).Microseconds(), ratio(quick, together))
@@ -92,18 +90,20 @@ func ratio(a, b time.Duration) float64 { return float64(a) / float64(max(1, b)) 
 
 // engineTime returns the processor time of the verdict of a call of the quick gate.
 func engineTime(s *rig.Scratch, during time.Duration) (time.Duration, error) {
-	gate := services.List()[slices.IndexFunc(services.List(), func(s policy.Service) bool { return s.Name == "action-safety/quick" })]
+	gate := rig.QuickGate()
 	body, err := canon.Canonical([]byte(rig.QuickBody))
 	if err != nil {
 		return 0, err
 	}
-	before := s.CPUNow()
-	sample, err := rig.Load(1, during, func(int, int) error {
-		_, err := gate.EvaluateCanonical(body)
+	var sample rig.Sample
+	used, err := s.Spent(func() (err error) {
+		sample, err = rig.Load(1, during, func(int, int) error {
+			_, err := gate.EvaluateCanonical(body)
+			return err
+		})
 		return err
 	})
-	after := s.CPUNow()
-	return (after.Process - before.Process) / time.Duration(max(1, len(sample.Latencies))), err
+	return used.Process / time.Duration(max(1, len(sample.Latencies))), err
 }
 
 // posts serves a handler on a loopback address and posts the body of a call of the quick gate to
@@ -148,7 +148,7 @@ type answer struct {
 	Pad       string `json:"pad"`
 }
 
-var padding = string(rig.Padded(300)[8:298])
+var padding = strings.Repeat("x", 290)
 
 func answerOnly(w http.ResponseWriter, r *http.Request) {
 	var in request

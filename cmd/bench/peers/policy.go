@@ -69,7 +69,7 @@ func (c *verdict) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	print(list, medians, 1)
+	printLines(list, medians, 1)
 	return nil
 }
 

@@ -19,14 +19,16 @@ func rounds(s *rig.Scratch, list []contestant, runs, callers int, during time.Du
 	samples := make([][]rig.Sample, len(list))
 	for range runs {
 		for i, c := range list {
-			before := s.CPUNow()
-			sample, err := c.load(callers, during)
+			var sample rig.Sample
+			used, err := s.Spent(func() (err error) {
+				sample, err = c.load(callers, during)
+				return err
+			})
 			if err != nil {
 				return nil, fmt.Errorf("%s, %d callers: %w", c.name, callers, err)
 			}
-			after := s.CPUNow()
-			if sample.Used == (rig.CPU{}) {
-				sample.Used = rig.CPU{Process: after.Process - before.Process, Database: after.Database - before.Database}
+			if sample.Used == (rig.CPU{}) { // the contestant has not measured its processor time itself
+				sample.Used = used
 			}
 			samples[i] = append(samples[i], sample)
 		}
@@ -44,8 +46,8 @@ func printHeading() {
 	fmt.Printf(heading, "", "/s", "of first", "p50 / p99 ms", "us of program + database")
 }
 
-// print prints a line for each contestant. The first one is the anchor of the ratios.
-func print(list []contestant, medians []rig.Sample, callers int) {
+// printLines prints a line for each contestant. The first one is the anchor of the ratios.
+func printLines(list []contestant, medians []rig.Sample, callers int) {
 	for i, m := range medians {
 		fmt.Printf("%-10d %-42s %9.0f %9.2f %18s %24s\n", callers, list[i].name, m.PerSecond, m.PerSecond/medians[0].PerSecond,
 			m.P50P99(), m.Used.Per(len(m.Latencies)))

@@ -11,11 +11,9 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/api/request"
-	"github.com/countersign/countersign/api/services"
 	"github.com/countersign/countersign/cmd/bench/rig"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
-	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
 
@@ -45,7 +43,7 @@ func stages(ctx context.Context, b *rig.Service, callers int, during time.Durati
 		return err
 	}
 	// Measure each stage alone.
-	gate := services.List()[slices.IndexFunc(services.List(), func(s policy.Service) bool { return s.Name == "action-safety/quick" })]
+	gate := rig.QuickGate()
 	body, err := canon.Canonical([]byte(rig.QuickBody))
 	if err != nil {
 		return err

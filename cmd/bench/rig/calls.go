@@ -4,13 +4,22 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
+	"github.com/countersign/countersign/api/services"
 	"github.com/countersign/countersign/commands/accounts"
+	"github.com/countersign/countersign/policy"
 )
 
 // QuickBody is the request body of the calls that Quick makes.
 const QuickBody = `{"command":"git push --force origin main","environment":"production"}`
+
+// QuickGate returns the service that Quick calls.
+func QuickGate() policy.Service {
+	list := services.List()
+	return list[slices.IndexFunc(list, func(s policy.Service) bool { return s.Name == "action-safety/quick" })]
+}
 
 // QuickKeys returns a list of keys for each caller. A key is valid for 250 calls; the lists are
 // long enough for 10,000 calls per second.

@@ -32,6 +32,14 @@ func (s *Scratch) CPUNow() CPU {
 	return c
 }
 
+// Spent returns the processor time that this process and the database use during some work.
+func (s *Scratch) Spent(work func() error) (CPU, error) {
+	before := s.CPUNow()
+	err := work()
+	after := s.CPUNow()
+	return CPU{after.Process - before.Process, after.Database - before.Database}, err
+}
+
 // cpuOf reads a /proc/PID/stat file. After the name in parentheses, the second field is the
 // parent's process id, and the 12th to 15th fields are the ticks of 10 ms that the process and its
 // ended children used. Because ended children count, the total never decreases.

@@ -122,13 +122,14 @@ func (b *Service) Organization(ctx context.Context) (string, error) {
 // Measured runs a load and measures the processor time until the read models contain all of its
 // events, so that work after the answers counts, too.
 func (b *Service) Measured(ctx context.Context, load func() (Sample, error)) (Sample, error) {
-	before := b.Scratch.CPUNow()
-	result, err := load()
-	if err == nil {
-		err = CaughtUp(ctx, b.Projections)
-	}
-	after := b.Scratch.CPUNow()
-	result.Used = CPU{after.Process - before.Process, after.Database - before.Database}
+	var result Sample
+	used, err := b.Scratch.Spent(func() (err error) {
+		if result, err = load(); err != nil {
+			return err
+		}
+		return CaughtUp(ctx, b.Projections)
+	})
+	result.Used = used
 	return result, err
 }
 

@@ -256,15 +256,17 @@ func archived(ctx context.Context, service *decidedService) error {
 	if err := cover(ctx, service.Scratch); err != nil {
 		return err
 	}
-	before, began := service.Scratch.CPUNow(), time.Now()
-	moved, err := archive.Move(ctx, service.App.Ledger, archive.Options{OwnerURL: service.Scratch.Owner, Files: checkpoint.Folder{Path: folder},
-		Signer: service.App.Signer, Before: began.Add(time.Hour)})
+	var moved int64
+	began := time.Now()
+	used, err := service.Scratch.Spent(func() (err error) {
+		moved, err = archive.Move(ctx, service.App.Ledger, archive.Options{OwnerURL: service.Scratch.Owner, Files: checkpoint.Folder{Path: folder},
+			Signer: service.App.Signer, Before: began.Add(time.Hour)})
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	took, after := time.Since(began), service.Scratch.CPUNow()
-	used := rig.CPU{Process: after.Process - before.Process, Database: after.Database - before.Database}
-	fmt.Printf("archive move: %d events, %.0f/s, us of CPU %s\n", moved, float64(moved)/took.Seconds(), used.Per(int(moved)))
+	fmt.Printf("archive move: %d events, %.0f/s, us of CPU %s\n", moved, float64(moved)/time.Since(began).Seconds(), used.Per(int(moved)))
 	return nil
 }
 

@@ -753,7 +753,7 @@ func TestMailThatFailsIsSaid(t *testing.T) {
 }
 
 // TestSignInIsSlowedDown checks that one network address may request ten links a minute, and that
-// one mailbox gets three in 15 minutes, whatever network addresses and spellings are used.
+// one mailbox gets three in 15 minutes, also with other network addresses and spellings.
 func TestSignInIsSlowedDown(t *testing.T) {
 	t.Parallel()
 	outbox := mail.NewOutbox(slog.New(slog.DiscardHandler))

@@ -98,7 +98,7 @@ func readStamp(opened *bundle.Bundle, m bundle.Manifest, keys headKeys, roots *x
 
 // provenIn returns the proof of an export that its tree extends the tree of a size.
 func provenIn(opened *bundle.Bundle, from int64) ([]tree.Hash, error) {
-	proven, err := opened.Text(consistencyFile)
+	proven, err := opened.Text(bundle.ConsistencyFile)
 	if err != nil {
 		return nil, err
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/countersign/countersign/ledger/tree"
 )
 
-// stamped adds to the result what the time stamp of an export shows: until when its first events
-// existed at the latest. A stamp that shows nothing does not make the export false. It does nothing
-// if the export has no stamp.
+// stamped adds to the result what the time stamp of an export shows: the time before which the
+// stamped events existed. A stamp that shows nothing adds a gap; the export stays valid. If the
+// export has no stamp, stamped changes nothing.
 func (c *Verify) stamped(opened *bundle.Bundle, keys []bundle.Key, result *bundle.Result) error {
 	roots, err := c.roots()
 	if err != nil || !result.Valid {

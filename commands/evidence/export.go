@@ -605,7 +605,7 @@ func (x *exporting) consistency(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return x.folder.Put("proofs/consistency.jsonl", text)
+	return x.folder.Put(bundle.ConsistencyFile, text)
 }
 
 // record signs the manifest, writes it, and appends export.created.

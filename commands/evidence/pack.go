@@ -32,8 +32,9 @@ func (x *exporting) pack(ctx context.Context) error {
 	return x.e.Pack(ctx, x.manifest, found, func(name string, text []byte) error { return x.folder.Put(packFolder+name, text) })
 }
 
-// count adds an event of the period to the counts for a pack, a statement or a recall. It reads agent ids
-// from the openings that the bundle contains, so a pack without personal data names no agent.
+// count adds an event of the period to a recall, and to the counts for a pack or a statement. It
+// reads agent ids from the openings that the bundle contains, so a pack without personal data names
+// no agent.
 func (x *exporting) count(e bundle.Shows) error {
 	if x.e.Recall != nil {
 		if err := x.e.Recall.add(e); err != nil {

@@ -114,9 +114,9 @@ func RecallUnder(version string) (*Recall, error) {
 	return r, nil
 }
 
-// Recall exports the events of a period with the list of r. With a policy these are the allowed
-// decisions of an organization; their numbers prove that none is missing. With a rule set it is the
-// whole history of the period of a service tenant, because gate verdicts are not numbered.
+// Recall exports the events of a period with the list of r. With a policy, these are the allowed
+// decisions of an organization; their numbers prove that none is missing. With a rule set, these are
+// all events of a service tenant in the period, because gate verdicts are not numbered.
 func (a *Evidence) Recall(ctx context.Context, e Export, r *Recall) (Exported, error) {
 	switch service := ledger.IsService(e.Tenant); {
 	case r.policy != nil && service:
@@ -205,8 +205,8 @@ func (r *Recall) verdict(e bundle.Shows) error {
 	return nil
 }
 
-// stops reports whether the recorded verdict requires an approval. Services that do not say so
-// state the risk, which decides it.
+// stops reports whether the recorded verdict requires an approval. If the answer of a service does
+// not say that, the stated risk decides: high and critical risk require one.
 func (v verdict) stops() bool {
 	if v.RequiresApproval != nil {
 		return *v.RequiresApproval

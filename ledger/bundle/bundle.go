@@ -32,6 +32,9 @@ const (
 	StampFile   = "timestamp/answer.tsr"
 )
 
+// ConsistencyFile is the file with the proofs that the tree of the bundle extends earlier trees.
+const ConsistencyFile = "proofs/consistency.jsonl"
+
 // VerifierPy and Format are the files verify.py and VERIFY.md. Every bundle contains both.
 var (
 	//go:embed verify.py
@@ -108,8 +111,8 @@ func Reversed(from, to string) bool {
 	return errFrom == nil && errTo == nil && !next.After(first)
 }
 
-// Proof is a line of proofs/inclusion.jsonl, or of proofs/consistency.jsonl, which has From
-// instead of Position.
+// Proof is a line of proofs/inclusion.jsonl, or of ConsistencyFile, which has From instead of
+// Position.
 type Proof struct {
 	Position int64    `json:"pos,omitzero"`
 	From     int64    `json:"from,omitzero"`

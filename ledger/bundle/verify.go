@@ -913,14 +913,13 @@ func (v *verifier) continues(ctx context.Context, pin *checkpoint.Checkpoint) er
 	case pin.Size == v.head.Size, pin.Size == 0: // every tree extends the empty tree
 		return nil
 	}
-	const name = "proofs/consistency.jsonl"
 	shown := false
-	if err := v.lines(ctx, name, func(n int, text []byte) error {
+	if err := v.lines(ctx, ConsistencyFile, func(n int, text []byte) error {
 		size, proof, ok := proofLine(text, "from")
 		switch {
 		case shown:
 		case !ok:
-			return falsef("%s line %d: form", name, n)
+			return falsef("%s line %d: form", ConsistencyFile, n)
 		case size == pin.Size:
 			shown = true
 			if tree.CheckConsistency(proof, v.head.Size, v.head.Root, pin.Size, pin.Root) != nil {

@@ -61,8 +61,8 @@ const (
 const beginning = "The first checkpoint vouches for the events up to this size as they stood when it was made. " +
 	"Nothing outside the database can show that they were the same before; from here on a change, a removal and a cut tail are found."
 
-// keeper grows the tree of one partition and signs its heads. The goroutine of run owns builder and
-// ring; other goroutines read only kept.
+// keeper grows the tree of one partition and signs its heads. The goroutine of run owns builder,
+// ring and version, and that of mirror owns stampAt. Other goroutines read only kept.
 type keeper struct {
 	partition *ledger.Partition
 	ledger    *ledger.Ledger

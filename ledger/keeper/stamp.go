@@ -19,8 +19,8 @@ const (
 )
 
 // stamp asks the time-stamp authority to sign the note of a checkpoint, if the last stamp of the
-// ledger is old enough. It stores the answer next to the note and in the database. No signature of
-// a witness is added to the note afterwards.
+// ledger is old enough. It stores the answer next to the note and in the database. Afterwards the
+// note does not change: no signature of a witness is added to it.
 func (k *keeper) stamp(ctx context.Context, made *checkpoint.Published) error {
 	if k.options.Authority == nil || time.Now().Before(k.stampAt) {
 		return nil
@@ -32,16 +32,16 @@ func (k *keeper) stamp(ctx context.Context, made *checkpoint.Published) error {
 	}
 	if last != nil {
 		stamp, err := timestamp.Parse(last.Stamp, last.Note)
-		if err == nil && time.Since(stamp.Time) < stampEvery { // the stamp is of this node before its restart, or of another node
+		if err == nil && time.Since(stamp.Time) < stampEvery { // this node before its restart, or another node, has requested the stamp
 			k.stampAt = stamp.Time.Add(stampEvery)
 			return nil
 		}
 	}
-	whole, err := At(ctx, k.partition, made.Size) // the note with the signatures of the witnesses
+	witnessed, err := At(ctx, k.partition, made.Size) // the note with the signatures of the witnesses
 	if err != nil {
 		return err
 	}
-	answer, err := k.options.Authority.Ask(ctx, whole.Note)
+	answer, err := k.options.Authority.Ask(ctx, witnessed.Note)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (k *keeper) stamp(ctx context.Context, made *checkpoint.Published) error {
 		return err
 	}
 	_, err = k.ledger.Pool().Exec(ctx, `update checkpoints set stamp = $4 where p = $1 and size = $2 and note = $3`,
-		k.partition.Number(), made.Size, string(whole.Note), answer)
+		k.partition.Number(), made.Size, string(witnessed.Note), answer)
 	if err != nil {
 		return fmt.Errorf("store a time stamp: %w", err)
 	}

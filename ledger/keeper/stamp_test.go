@@ -3,6 +3,7 @@ package keeper_test
 import (
 	"bytes"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
@@ -67,15 +68,63 @@ func TestANoteIsTimeStamped(t *testing.T) {
 	if _, err := timestamp.Parse(stamped.Stamp, stamped.Note); err != nil {
 		t.Error(err)
 	}
-	beside, err := filepath.Glob(filepath.Join(folder, "*", "*", fmt.Sprintf("%019d.tsr", stamped.Size)))
-	if err != nil || len(beside) != 1 {
-		t.Fatal(beside, err)
+	files, err := filepath.Glob(filepath.Join(folder, "*", "*", fmt.Sprintf("%019d.tsr", stamped.Size)))
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
 	}
-	if text, err := os.ReadFile(beside[0]); err != nil || !bytes.Equal(text, stamped.Stamp) {
+	if text, err := os.ReadFile(files[0]); err != nil || !bytes.Equal(text, stamped.Stamp) {
 		t.Error(err)
 	}
 	if none, err := keeper.Stamped(ctx, l.Partition(0), stamped.Size-1, nil); err != nil || none != nil {
 		t.Errorf("%+v, %v", none, err)
 	}
 	fixture.Clean(t, l, 4)
+}
+
+// A node that is restarted without new events sends its last checkpoint to the witnesses again. If
+// the note of this checkpoint has a time stamp, it does not change.
+func TestAStampedNoteDoesNotChange(t *testing.T) {
+	t.Parallel()
+	db, folder, authority, ctx := fixture.OnePartition(t), t.TempDir(), timestamptest.Start(t), t.Context()
+	l := fixture.Open(t, db)
+	w := newWitness(t, l.Partition(0).Origin(), fixture.CheckpointSigner(t).Public())
+	witnesses := []checkpoint.Witness{fixture.Must(checkpoint.ParseWitness(w.vkey + " " + w.url))}
+	start := func(l *ledger.Ledger) {
+		t.Helper()
+		if err := keeper.Start(ctx, l, keeper.Options{Signer: fixture.CheckpointSigner(t), Folder: checkpoint.Folder{Path: folder}, Witnesses: witnesses,
+			Authority: &timestamp.Authority{URL: authority.URL}, Every: 10 * time.Millisecond}, fixture.Numbered("stamped")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start(l)
+	var stamped *keeper.StampedNote
+	for err := error(nil); stamped == nil; {
+		if stamped, err = keeper.Stamped(ctx, l.Partition(0), 1<<62, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.Close()
+	for len(w.answers) > 0 {
+		<-w.answers
+	}
+
+	l = fixture.Open(t, db)
+	start(l)
+	for status := range w.answers {
+		if status == http.StatusOK {
+			break
+		}
+	}
+	l.Close()
+
+	l = fixture.Open(t, db)
+	note := fixture.Must(keeper.At(ctx, l.Partition(0), stamped.Size)).Note
+	files, err := filepath.Glob(filepath.Join(folder, "*", "*", fmt.Sprintf("%019d.note", stamped.Size)))
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	if stored := fixture.Must(os.ReadFile(files[0])); !bytes.Equal(note, stamped.Note) || !bytes.Equal(stored, stamped.Note) {
+		t.Errorf("the note changed to\n%s\nand in the folder to\n%s", note, stored)
+	}
+	fixture.Clean(t, l, 2)
 }

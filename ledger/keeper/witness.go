@@ -42,7 +42,8 @@ func (k *keeper) mirror(ctx context.Context) {
 
 // witness sends a checkpoint to a witness and adds the returned signature line to the note. seen
 // is the last size that the witness has seen. If seen is wrong, the witness answers with the right
-// size, and the checkpoint is sent again.
+// size, and the checkpoint is sent again. After a restart, the checkpoint may already have a time
+// stamp; then the line is dropped.
 func (k *keeper) witness(ctx context.Context, w checkpoint.Witness, made *checkpoint.Published, seen *int64) error {
 	proofs, newest, err := Proofs(ctx, k.partition)
 	if err != nil || newest == nil || newest.Size < made.Size {
@@ -68,10 +69,12 @@ func (k *keeper) witness(ctx context.Context, w checkpoint.Witness, made *checkp
 			return err
 		}
 		*seen = made.Size
-		if err := k.options.Folder.Put(ctx, made.Epoch, made.Checkpoint, cosigned); err != nil {
+		// A time stamp is about the exact bytes of a note, so a stamped note does not change.
+		updated, err := k.ledger.Pool().Exec(ctx, `update checkpoints set note = $3 where p = $1 and size = $2 and stamp is null`, k.partition.Number(), made.Size, string(cosigned))
+		if err != nil || updated.RowsAffected() == 0 {
 			return err
 		}
-		_, err = k.ledger.Pool().Exec(ctx, `update checkpoints set note = $3 where p = $1 and size = $2`, k.partition.Number(), made.Size, string(cosigned))
+		err = k.options.Folder.Put(ctx, made.Epoch, made.Checkpoint, cosigned)
 		k.kept.Published.CompareAndSwap(made, checkpoint.NewPublished(made.Checkpoint, made.Epoch, cosigned))
 		return err
 	}

@@ -346,8 +346,9 @@ func naming(value []byte, v2 bool) (func(*x509.Certificate) bool, error) {
 	}, nil
 }
 
-// hashOf returns the hash algorithms that a signature may use. SHA-1 is not one of them.
-func hashOf(id asn1.ObjectIdentifier) (crypto.Hash, bool) {
+// hashOf returns the hash algorithm with this identifier. ok is false if a signature must not use
+// it, as for SHA-1.
+func hashOf(id asn1.ObjectIdentifier) (hash crypto.Hash, ok bool) {
 	switch {
 	case id.Equal(oidSHA256):
 		return crypto.SHA256, true

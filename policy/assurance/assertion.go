@@ -118,8 +118,8 @@ func blockList(of func(Rules) []string, covers func(wide, narrow string) bool) f
 	}
 }
 
-// allCovered reports whether every entry of narrow is covered by an entry of wide. It looks for an
-// equal entry first, because lists may be long and most entries are equal.
+// allCovered reports whether every entry of narrow is covered by an entry of wide. It searches for
+// an equal entry first, because lists may be long and most entries are equal.
 func allCovered(narrow, wide []string, covers func(wide, narrow string) bool) bool {
 	same := make(map[string]bool, len(wide))
 	for _, w := range wide {

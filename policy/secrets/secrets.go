@@ -84,7 +84,7 @@ func Mask(text string) string {
 	return masked.String()
 }
 
-// scan calls yield for each secret in a text until yield returns false. It looks for a secret at
+// scan calls yield for each secret in a text until yield returns false. It searches for a secret at
 // the start of each word and at each byte between words, and reads ahead only from there.
 func scan(text string, yield func(Span) bool) {
 	for i := 0; i < len(text); {

@@ -37,10 +37,10 @@ func (c *packed) howToCheck() string {
 	return fmt.Sprintf("check it: countersign verify %s --keys jwks.json, or unpack it and run python3 export/verify.py --keys jwks.json export\n", c.Out)
 }
 
-// notEnded returns a line that says that the period had not ended when the bundle was issued, or ""
-// if the period had ended. The parameter "to" is the end of the period.
+// notEnded returns a line that says that the period had not ended when the bundle was issued. It
+// returns "" if the period had ended, or has no end. The parameter "to" is the end of the period.
 func notEnded(to, issuedAt string) string {
-	if bundle.Reversed(issuedAt, to) {
+	if to == "" || bundle.Reversed(issuedAt, to) {
 		return ""
 	}
 	return "the period had not ended: this is only the first part of it; make another file after " + to + "\n"

@@ -167,7 +167,7 @@ func (c *Pin) read(ctx context.Context, o *screen.Output) (text []byte, proofs c
 	}
 	defer export.Close()
 	text, err = export.Text("checkpoint.txt")
-	proven, err2 := export.Text(consistencyFile)
+	proven, err2 := export.Text(bundle.ConsistencyFile)
 	if err := errors.Join(err, err2); err != nil {
 		return nil, nil, err
 	}
@@ -182,9 +182,8 @@ func (c *Pin) read(ctx context.Context, o *screen.Output) (text []byte, proofs c
 	}, nil
 }
 
-const consistencyFile = "proofs/consistency.jsonl"
-
-// consistencyLine returns the line of a consistencyFile with the proof from a size, or nil.
+// consistencyLine returns the line of an export's ConsistencyFile with the proof from a size, or
+// nil.
 func consistencyLine(text []byte, from int64) []byte {
 	for line := range bytes.Lines(text) {
 		var p bundle.Proof

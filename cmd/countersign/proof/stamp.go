@@ -14,9 +14,9 @@ import (
 	"github.com/countersign/countersign/ledger/tree"
 )
 
-// stamped adds to the result what the time stamp of an export shows: until when its first events
-// existed at the latest. A stamp that shows nothing does not make the export false. It does nothing
-// if the export has no stamp.
+// stamped adds to the result what the time stamp of an export shows: the time before which the
+// stamped events existed. A stamp that shows nothing adds a gap; the export stays valid. If the
+// export has no stamp, stamped changes nothing.
 func (c *Verify) stamped(opened *bundle.Bundle, keys []bundle.Key, result *bundle.Result) error {
 	roots, err := c.roots()
 	if err != nil || !result.Valid {
@@ -98,7 +98,7 @@ func readStamp(opened *bundle.Bundle, m bundle.Manifest, keys headKeys, roots *x
 
 // provenIn returns the proof of an export that its tree extends the tree of a size.
 func provenIn(opened *bundle.Bundle, from int64) ([]tree.Hash, error) {
-	proven, err := opened.Text(consistencyFile)
+	proven, err := opened.Text(bundle.ConsistencyFile)
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/countersign/countersign/api"
-	"github.com/countersign/countersign/api/mail"
 	"github.com/countersign/countersign/commands/organizations"
 )
 
@@ -23,22 +22,7 @@ func TestTheOtherAdminsAreToldOfADraft(t *testing.T) {
 	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")
 	c.activate(t, `{"policyId":"default","maxUsdPerTransaction":50,"allowedHosts":["a.example"],"requireHttps":true}`)
-	seen := len(s.outbox.Messages())
-	fresh := func(later bool) []mail.Message {
-		t.Helper()
-		s.server.DraftMessages(later)
-		all := s.outbox.Messages()
-		messages := all[:len(all)-seen]
-		seen = len(all)
-		return messages
-	}
-	to := func(messages []mail.Message) (addresses []string) {
-		for _, m := range messages {
-			addresses = append(addresses, m.To)
-		}
-		slices.Sort(addresses)
-		return addresses
-	}
+	fresh := s.mailbox(s.server.DraftMessages)
 	draft := func(who, text, reason string) string {
 		t.Helper()
 		got := c.people[who].form("/policies/new", url.Values{"do": {"draft"}, "policy": {text}, "reason": {reason}})
@@ -52,8 +36,8 @@ func TestTheOtherAdminsAreToldOfADraft(t *testing.T) {
 	t.Run("each other admin gets what changes, who, why and where", func(t *testing.T) {
 		page := draft("developer", `{"policyId":"default","maxUsdPerTransaction":7,"allowedHosts":["a.example","b.example"]}`, "ticket 4711")
 		messages := fresh(false)
-		if !slices.Equal(to(messages), both) {
-			t.Fatalf("e-mails to %s", to(messages))
+		if !slices.Equal(recipients(messages), both) {
+			t.Fatalf("e-mails to %s", recipients(messages))
 		}
 		for _, part := range []string{"developer@acme.example proposes to change the policy of ", "Reason: “ticket 4711”\n",
 			"  Changed: Only these hosts may be paid: a.example, b.example.\n    Before: Only these hosts may be paid: a.example.\n",
@@ -73,7 +57,7 @@ func TestTheOtherAdminsAreToldOfADraft(t *testing.T) {
 	t.Run("the author gets none", func(t *testing.T) {
 		draft("admin", `{"policyId":"default","requireHttps":true}`, "")
 		messages := fresh(false)
-		if !slices.Equal(to(messages), []string{"owner@acme.example"}) || !strings.Contains(messages[0].Text, "No reason was given.") {
+		if !slices.Equal(recipients(messages), []string{"owner@acme.example"}) || !strings.Contains(messages[0].Text, "No reason was given.") {
 			t.Errorf("%+v", messages)
 		}
 	})
@@ -86,7 +70,7 @@ func TestTheOtherAdminsAreToldOfADraft(t *testing.T) {
 			t.Fatalf("%d %s", got.status, got.body)
 		}
 		messages := fresh(false)
-		if !slices.Equal(to(messages), []string{"admin@acme.example"}) || !strings.Contains(messages[0].Text, "A token of owner@acme.example proposes") || !strings.Contains(messages[0].Text, "Reason: “by an agent”") {
+		if !slices.Equal(recipients(messages), []string{"admin@acme.example"}) || !strings.Contains(messages[0].Text, "A token of owner@acme.example proposes") || !strings.Contains(messages[0].Text, "Reason: “by an agent”") {
 			t.Errorf("%+v", messages)
 		}
 	})
@@ -100,7 +84,7 @@ func TestTheOtherAdminsAreToldOfADraft(t *testing.T) {
 		}
 		c.people["admin"].form(active, url.Values{"reason": {"agreed"}})
 		messages := fresh(true)
-		if !slices.Equal(to(messages), both) || !strings.Contains(messages[0].Text, "at most 12.00 US dollars") ||
+		if !slices.Equal(recipients(messages), both) || !strings.Contains(messages[0].Text, "at most 12.00 US dollars") ||
 			!strings.Contains(messages[0].Text, "2 older drafts of the same author wait, too: "+s.app.BaseURL+"/policies?org="+c.orgID) {
 			t.Errorf("%+v", messages)
 		}
@@ -123,8 +107,8 @@ func TestTheOtherAdminsAreToldOfADraft(t *testing.T) {
 	clean(t, s)
 }
 
-// TestNoMailNoMessage checks that a draft is saved and nobody is told if the service has no mail
-// server.
+// TestNoMailNoMessage checks that a draft is saved and no admin is told if the service has no
+// mail server.
 func TestNoMailNoMessage(t *testing.T) {
 	t.Parallel()
 	s := newSiteWith(t, api.Databases.New(t), "", nil)

@@ -12,37 +12,44 @@ import (
 	"github.com/countersign/countersign/api/mail"
 )
 
+// mailbox returns a function that waits until the e-mails of one kind are sent, and returns the
+// e-mails since its last call, newest first. sent waits for them: it is ReviewMessages or
+// DraftMessages.
+func (s *site) mailbox(sent func(now bool)) func(now bool) []mail.Message {
+	seen := len(s.outbox.Messages())
+	return func(now bool) []mail.Message {
+		sent(now)
+		all := s.outbox.Messages()
+		messages := all[:len(all)-seen]
+		seen = len(all)
+		return messages
+	}
+}
+
+// recipients returns the addresses to which messages were sent, sorted.
+func recipients(messages []mail.Message) (addresses []string) {
+	for _, m := range messages {
+		addresses = append(addresses, m.To)
+	}
+	slices.Sort(addresses)
+	return addresses
+}
+
 // TestReviewersAreTold checks that each member who may resolve a decision gets an e-mail with the
 // exact action and who requested it, and that many decisions lead to few e-mails.
 func TestReviewersAreTold(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
 	c := newCrew(t, s, "business", "acme.example")
-	seen := len(s.outbox.Messages())
-	fresh := func(later bool) []mail.Message {
-		t.Helper()
-		s.server.ReviewMessages(later)
-		all := s.outbox.Messages()
-		messages := all[:len(all)-seen]
-		seen = len(all)
-		return messages
-	}
-	to := func(messages []mail.Message) []string {
-		var addresses []string
-		for _, l := range messages {
-			addresses = append(addresses, l.To)
-		}
-		slices.Sort(addresses)
-		return addresses
-	}
+	fresh := s.mailbox(s.server.ReviewMessages)
 	unclear := strings.Replace(weather, `"network":"base",`, "", 1)
 	both := []string{"admin@acme.example", "owner@acme.example"}
 
 	id := c.decide(t, decisionBody("k1", unclear)).decision(t).Record.DecisionID
 	t.Run("each reviewer gets an e-mail with the action", func(t *testing.T) {
 		messages := fresh(false)
-		if !slices.Equal(to(messages), both) {
-			t.Fatalf("e-mails to %s", to(messages))
+		if !slices.Equal(recipients(messages), both) {
+			t.Fatalf("e-mails to %s", recipients(messages))
 		}
 		for _, part := range []string{id, "resourceUrl: “https://api.weather.example/v1/forecast?city=Oslo”", "amountUnits: “250000”",
 			"needs review (x402.network.missing, network):", "Approve or reject it: " + s.app.BaseURL + "/reviews/" + id + "?org=" + c.orgID} {
@@ -67,7 +74,7 @@ func TestReviewersAreTold(t *testing.T) {
 		if messages := fresh(false); len(messages) != 0 {
 			t.Errorf("%d e-mails too early", len(messages))
 		}
-		if messages := fresh(true); !slices.Equal(to(messages), both) || !strings.Contains(messages[0].Text, "\n4 decisions in total wait for a review: "+s.app.BaseURL+"/reviews?org="+c.orgID) {
+		if messages := fresh(true); !slices.Equal(recipients(messages), both) || !strings.Contains(messages[0].Text, "\n4 decisions in total wait for a review: "+s.app.BaseURL+"/reviews?org="+c.orgID) {
 			t.Errorf("the later e-mails: %+v", messages)
 		}
 		if messages := fresh(true); len(messages) != 0 {
@@ -102,8 +109,8 @@ func TestReviewersAreTold(t *testing.T) {
 		admin := admin.in(t)
 		fresh(true) // simulates the end of the pause
 		admin.want(admin.post("/api/assurance/decisions", decisionBody("mine", unclear)), 201, "needs_review")
-		if messages := fresh(false); !slices.Equal(to(messages), []string{"owner@acme.example"}) {
-			t.Errorf("of an admin's own decision: %s", to(messages))
+		if messages := fresh(false); !slices.Equal(recipients(messages), []string{"owner@acme.example"}) {
+			t.Errorf("of an admin's own decision: %s", recipients(messages))
 		}
 	})
 	t.Run("the log holds no address", func(t *testing.T) {

@@ -12,8 +12,9 @@ import (
 )
 
 // Drafts e-mails the members of an organization who may activate a draft of the policy, when a
-// member or a token has saved one. The author gets no e-mail. The pace of paced applies to the
-// drafts of each author. The page /policies always lists every draft.
+// member or a token has saved one. The author gets no e-mail. The drafts of one author lead to at
+// most one e-mail per 10 minutes and recipient (see paced). The page /policies always lists every
+// draft.
 type Drafts struct {
 	paced[draftNote]
 	decisions *decisions.Decisions
@@ -61,12 +62,7 @@ func (m *Drafts) write(ctx context.Context, since []draftNote) error {
 		return err
 	}
 	message.At = m.decisions.Clock()
-	for _, message.To = range proposal.Admins {
-		if err = m.sender.Send(ctx, message); err != nil {
-			return err
-		}
-	}
-	return nil
+	return sendEach(ctx, m.sender, message, proposal.Admins)
 }
 
 // draftMessage writes the e-mail about a draft: who proposes it, why, and what it changes. The

@@ -1,6 +1,6 @@
 // Package mail writes and sends the e-mails of the service: over SMTP, or into an outbox that only
-// the machine's own user can read. It also notifies the reviewers of an organization of decisions
-// that wait for them (Reviews).
+// the machine's own user can read. It also notifies an organization's reviewers of decisions that
+// wait for them (Reviews), and its admins of drafts of the policy (Drafts).
 package mail
 
 import (

@@ -95,6 +95,16 @@ func (m *paced[N]) send(since []N) {
 	})
 }
 
+// sendEach sends a message to each address. It stops at the first address that fails.
+func sendEach(ctx context.Context, sender Sender, message Message, addresses []string) error {
+	for _, message.To = range addresses {
+		if err := sender.Send(ctx, message); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Sent is for tests. It waits until the messages in progress are sent. If now is set, it first
 // sends the next message of every key immediately.
 func (m *paced[N]) Sent(now bool) {

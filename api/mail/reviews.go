@@ -13,9 +13,9 @@ import (
 	"github.com/countersign/countersign/projections"
 )
 
-// Reviews e-mails an organization's reviewers when a decision waits for them, at the pace of paced.
-// Each e-mail states the number of waiting decisions. The page /reviews always lists every
-// decision.
+// Reviews e-mails an organization's reviewers when a decision waits for them, at most once per 10
+// minutes (see paced). Each e-mail states the number of waiting decisions. The page /reviews always
+// lists every decision.
 type Reviews struct {
 	paced[reviewNote]
 	decisions   *decisions.Decisions
@@ -79,10 +79,5 @@ func (m *Reviews) write(ctx context.Context, since []reviewNote) error {
 		return err
 	}
 	message.At = m.decisions.Clock()
-	for _, message.To = range reviewers {
-		if err = m.sender.Send(ctx, message); err != nil {
-			return err
-		}
-	}
-	return nil
+	return sendEach(ctx, m.sender, message, reviewers)
 }

@@ -44,7 +44,7 @@ func Assets() ([]Asset, error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, newAsset("/"+path.Base(file), withoutComments(file, content)))
+		list = append(list, newAsset("/"+path.Base(file), compact(file, content)))
 	}
 	return append(list, newAsset(ExportVerifierPath, bundle.VerifierPy)), nil
 }
@@ -60,9 +60,10 @@ var (
 	scriptComment = regexp.MustCompile(`(?m)^\s*//.*\n`)
 )
 
-// withoutComments returns a style sheet without comments and without space around punctuation, and
-// a script without lines that are comments. Every page loads these files, and a page with its files must not exceed 60 KB.
-func withoutComments(file string, content []byte) []byte {
+// compact returns a style sheet without comments and without space around punctuation, and a script
+// without lines that are comments. Every page loads these files, and a page with its files must not
+// exceed 60 KB.
+func compact(file string, content []byte) []byte {
 	switch path.Ext(file) {
 	case ".css":
 		return sheetSpace.ReplaceAll(sheetComment.ReplaceAll(content, nil), []byte("$1$2"))

@@ -55,6 +55,6 @@ const (
 // Numbers of blocks.
 const (
 	blocksPerQuery   = 2_000 // range for which public nodes answer eth_getLogs
-	blocksBefore     = 10    // the search starts this number of blocks before the head at the claim, because another node may have reported it
+	blocksBefore     = 10    // start of the search, counted back from the head at the claim, because another node may have reported that head
 	maxConfirmations = 1_000
 )

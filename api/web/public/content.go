@@ -56,21 +56,17 @@ func headingsOf(page string) (list []heading) {
 	return list
 }
 
-// shelves returns the pages of the documentation, in the order of their titles.
+// shelves returns the pages of the documentation: first the page of each shelf that leads to the
+// others, then the others in the order of their titles.
 func (r *Room) shelves() ([]shelf, error) {
 	from, err := r.Site()
 	if err != nil {
 		return nil, err
 	}
-	list := []shelf{{Title: "Documentation"}, {Title: "Guides"}}
-	for _, p := range from.Pages {
-		if i := slices.Index([]string{"docs", "guides"}, p.Type); i >= 0 {
-			list[i].Pages = append(list[i].Pages, p)
-		}
-	}
+	list := []shelf{{"Documentation", from.Under("docs")}, {"Guides", from.Under("guides")}}
 	for _, s := range list {
 		slices.SortFunc(s.Pages, func(a, b *site.Page) int {
-			return cmp.Or(strings.Count(a.Path, "/")-strings.Count(b.Path, "/"), strings.Compare(a.Title, b.Title)) // the page that leads to the others first
+			return cmp.Or(strings.Count(a.Path, "/")-strings.Count(b.Path, "/"), strings.Compare(a.Title, b.Title))
 		})
 	}
 	return list, nil

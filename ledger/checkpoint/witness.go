@@ -104,6 +104,12 @@ func (c cosigner) Verify(text, signature []byte) bool {
 // Name returns the name of the witness.
 func (w Witness) Name() string { return w.verifier.Name() }
 
+// Signed reports whether a note has the witness's signature line.
+func (w Witness) Signed(text []byte) bool {
+	_, err := note.Open(text, note.VerifierList(w.verifier))
+	return err == nil
+}
+
 // Add sends a note to the witness, with a proof that its tree extends the tree of size old, and
 // returns the note with the witness's signature line. Callers branch on SizeError and
 // ErrInconsistent.
@@ -140,7 +146,7 @@ func (w Witness) Add(ctx context.Context, old int64, proof []tree.Hash, text []b
 		return nil, fmt.Errorf("the witness answered %s", answer.Status)
 	}
 	cosigned := append(bytes.Clone(text), said...)
-	if _, err := note.Open(cosigned, note.VerifierList(w.verifier)); err != nil {
+	if !w.Signed(cosigned) {
 		return nil, errors.New("the witness's signature does not match its key")
 	}
 	return cosigned, nil

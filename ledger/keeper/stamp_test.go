@@ -81,15 +81,14 @@ func TestANoteIsTimeStamped(t *testing.T) {
 	fixture.Clean(t, l, 4)
 }
 
-// A node that is restarted without new events sends its last checkpoint to the witnesses again. If
-// the note of this checkpoint has a time stamp, it does not change.
+// A node that is restarted without new events sends its last checkpoint to a new witness. If the
+// note of this checkpoint has a time stamp, it does not change.
 func TestAStampedNoteDoesNotChange(t *testing.T) {
 	t.Parallel()
 	db, folder, authority, ctx := fixture.OnePartition(t), t.TempDir(), timestamptest.Start(t), t.Context()
 	l := fixture.Open(t, db)
-	w := newWitness(t, l.Partition(0).Origin(), fixture.CheckpointSigner(t).Public())
-	witnesses := []checkpoint.Witness{fixture.Must(checkpoint.ParseWitness(w.vkey + " " + w.url))}
-	start := func(l *ledger.Ledger) {
+	w := newWitness(t, "witness.example", l.Partition(0).Origin(), fixture.CheckpointSigner(t).Public())
+	start := func(l *ledger.Ledger, witnesses ...checkpoint.Witness) {
 		t.Helper()
 		if err := keeper.Start(ctx, l, keeper.Options{Signer: fixture.CheckpointSigner(t), Folder: checkpoint.Folder{Path: folder}, Witnesses: witnesses,
 			Authority: &timestamp.Authority{URL: authority.URL}, Every: 10 * time.Millisecond}, fixture.Numbered("stamped")); err != nil {
@@ -104,12 +103,9 @@ func TestAStampedNoteDoesNotChange(t *testing.T) {
 		}
 	}
 	l.Close()
-	for len(w.answers) > 0 {
-		<-w.answers
-	}
 
 	l = fixture.Open(t, db)
-	start(l)
+	start(l, fixture.Must(checkpoint.ParseWitness(w.vkey+" "+w.url)))
 	for status := range w.answers {
 		if status == http.StatusOK {
 			break

@@ -27,9 +27,11 @@ func (k *keeper) mirror(ctx context.Context) {
 			}
 		}
 		for i, w := range k.options.Witnesses {
-			if err := k.witness(ctx, w, made, &sizes[i]); err != nil && ctx.Err() == nil {
+			witnessed, err := k.witness(ctx, w, made, &sizes[i])
+			if err != nil && ctx.Err() == nil {
 				k.ledger.Log().Error("checkpoint not witnessed", "witness", w.Name(), "error", err)
 			}
+			made = witnessed // the next witness's line is added to this one's
 		}
 		if err := k.stamp(ctx, made); err != nil && ctx.Err() == nil {
 			k.ledger.Log().Warn("checkpoint not time-stamped; checkpoints continue", "error", err)
@@ -40,23 +42,27 @@ func (k *keeper) mirror(ctx context.Context) {
 	}
 }
 
-// witness sends a checkpoint to a witness and adds the returned signature line to the note. seen
-// is the last size that the witness has seen. If seen is wrong, the witness answers with the right
-// size, and the checkpoint is sent again. After a restart, the checkpoint may already have a time
-// stamp; then the line is dropped.
-func (k *keeper) witness(ctx context.Context, w checkpoint.Witness, made *checkpoint.Published, seen *int64) error {
+// witness sends a checkpoint to a witness and returns it with the witness's signature line in its
+// note. It returns the checkpoint unchanged with an error, or if the note already has such a line
+// or a time stamp; a node that was restarted sends its last checkpoint again. seen is the last size
+// that the witness has seen. If seen is wrong, the witness answers with the right size, and the
+// checkpoint is sent again.
+func (k *keeper) witness(ctx context.Context, w checkpoint.Witness, made *checkpoint.Published, seen *int64) (*checkpoint.Published, error) {
+	if w.Signed(made.Note) {
+		return made, nil
+	}
 	proofs, newest, err := Proofs(ctx, k.partition)
 	if err != nil || newest == nil || newest.Size < made.Size {
-		return err
+		return made, err
 	}
 	for range 2 {
 		var proof []tree.Hash
 		if *seen > made.Size {
-			return fmt.Errorf("%w: the witness is at size %d, this ledger at size %d", checkpoint.ErrInconsistent, *seen, made.Size)
+			return made, fmt.Errorf("%w: the witness is at size %d, this ledger at size %d", checkpoint.ErrInconsistent, *seen, made.Size)
 		}
 		if *seen > 0 {
 			if proof, err = proofs.Consistency(*seen, made.Size); err != nil {
-				return err
+				return made, err
 			}
 		}
 		cosigned, err := w.Add(ctx, *seen, proof, made.Note)
@@ -66,17 +72,24 @@ func (k *keeper) witness(ctx context.Context, w checkpoint.Witness, made *checkp
 			*seen = int64(other)
 			continue
 		case err != nil:
-			return err
+			return made, err
 		}
 		*seen = made.Size
-		// A time stamp is about the exact bytes of a note, so a stamped note does not change.
-		updated, err := k.ledger.Pool().Exec(ctx, `update checkpoints set note = $3 where p = $1 and size = $2 and stamp is null`, k.partition.Number(), made.Size, string(cosigned))
-		if err != nil || updated.RowsAffected() == 0 {
-			return err
-		}
-		err = k.options.Folder.Put(ctx, made.Epoch, made.Checkpoint, cosigned)
-		k.kept.Published.CompareAndSwap(made, checkpoint.NewPublished(made.Checkpoint, made.Epoch, cosigned))
-		return err
+		return k.replaceNote(ctx, made, cosigned)
 	}
-	return errors.New("the witness names another size each time")
+	return made, errors.New("the witness names another size each time")
+}
+
+// replaceNote replaces the note of a checkpoint by one with another signature line, and returns the
+// checkpoint with the note that is stored. The note stays as it is if another node has changed it,
+// or if it has a time stamp, because a time stamp is about the exact bytes of a note.
+func (k *keeper) replaceNote(ctx context.Context, made *checkpoint.Published, cosigned []byte) (*checkpoint.Published, error) {
+	updated, err := k.ledger.Pool().Exec(ctx, `update checkpoints set note = $4 where p = $1 and size = $2 and note = $3 and stamp is null`,
+		k.partition.Number(), made.Size, string(made.Note), string(cosigned))
+	if err != nil || updated.RowsAffected() == 0 {
+		return made, err
+	}
+	stored := checkpoint.NewPublished(made.Checkpoint, made.Epoch, cosigned)
+	k.kept.Published.CompareAndSwap(made, stored)
+	return stored, k.options.Folder.Put(ctx, made.Epoch, made.Checkpoint, cosigned)
 }

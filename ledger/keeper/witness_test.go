@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -42,10 +43,10 @@ type witness struct {
 	answers chan int // receives the status of each answer
 }
 
-func newWitness(t *testing.T, origin string, key ed25519.PublicKey) *witness {
+func newWitness(t *testing.T, name, origin string, key ed25519.PublicKey) *witness {
 	t.Helper()
 	text := fixture.Must(note.NewEd25519VerifierKey(origin, key))
-	skey, vkey, err := note.GenerateKey(nil, "witness.example")
+	skey, vkey, err := note.GenerateKey(nil, name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +151,7 @@ func TestAWitnessCosigns(t *testing.T) {
 		}
 	}
 	folder := filepath.Join(t.TempDir(), "notes")
-	w := newWitness(t, l.Partition(0).Origin(), fixture.CheckpointSigner(t).Public())
+	w := newWitness(t, "witness.example", l.Partition(0).Origin(), fixture.CheckpointSigner(t).Public())
 	appended(l, 0, 300)
 	w.keepWitnessed(t, l, folder)
 	text := w.cosigned(t, l)
@@ -201,6 +202,43 @@ func TestAWitnessCosigns(t *testing.T) {
 	}
 	if p := keeper.Known(forged.Partition(0)); p != nil && bytes.Contains(p.Note, []byte("witness.example")) {
 		t.Error("another history was cosigned")
+	}
+}
+
+// With several witnesses, the note has a line of each, in the ledger and in the folder.
+func TestANoteHasALineOfEachWitness(t *testing.T) {
+	t.Parallel()
+	db, folder, ctx := fixture.OnePartition(t), t.TempDir(), t.Context()
+	l := fixture.Open(t, db)
+	key := fixture.CheckpointSigner(t).Public()
+	verifiers := []note.Verifier{fixture.Must(note.NewVerifier(fixture.Must(note.NewEd25519VerifierKey(l.Partition(0).Origin(), key))))}
+	var witnesses []checkpoint.Witness
+	for _, name := range []string{"a.example", "b.example", "c.example"} {
+		w := newWitness(t, name, l.Partition(0).Origin(), key)
+		verifiers = append(verifiers, fixture.Must(formats.NewVerifierForCosignatureV1(w.vkey)))
+		witnesses = append(witnesses, fixture.Must(checkpoint.ParseWitness(w.vkey+" "+w.url)))
+	}
+	start := func(l *ledger.Ledger) {
+		t.Helper()
+		if err := keeper.Start(ctx, l, keeper.Options{Signer: fixture.CheckpointSigner(t), Folder: checkpoint.Folder{Path: folder}, Witnesses: witnesses,
+			Every: 10 * time.Millisecond}, fixture.Numbered("witnessed")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start(l)
+	var known *checkpoint.Published
+	for known == nil || !bytes.Contains(known.Note, []byte("c.example")) {
+		known = fixture.Must(keeper.At(ctx, l.Partition(0), keeper.Known(l.Partition(0)).Size))
+	}
+	opened, err := note.Open(known.Note, note.VerifierList(verifiers...))
+	if err != nil || len(opened.Sigs) != len(verifiers) {
+		t.Fatalf("%v, %+v", err, opened)
+	}
+	l.Close()
+
+	files := fixture.Must(filepath.Glob(filepath.Join(folder, "*", "*", fmt.Sprintf("%019d.note", known.Size))))
+	if len(files) != 1 || !bytes.Equal(fixture.Must(os.ReadFile(files[0])), known.Note) {
+		t.Errorf("the folder has another note than\n%s", known.Note)
 	}
 }
 

@@ -13,6 +13,7 @@ import hmac
 import http.server
 import json
 import os
+import sys
 import time
 import urllib.parse
 import urllib.request
@@ -40,6 +41,12 @@ def decision(decision_id):
         return json.load(answer)
 
 
+def say(line):
+    # One write for each line: several threads print, and print writes a line in parts.
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
 class Receiver(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         body = self.rfile.read(min(int(self.headers.get("Content-Length") or 0), 1 << 20))
@@ -54,14 +61,14 @@ class Receiver(http.server.BaseHTTPRequestHandler):
             return
         try:
             record = KEYS.verify(decision(event["data"]["decisionId"]), "application/vnd.svc.decision.v1+json").record
-            print("decision", record["decisionId"], record["decision"], flush=True)
+            say("decision %s %s" % (record["decisionId"], record["decision"]))
         except (CountersignError, OSError) as error:
-            print("not checked:", error, flush=True)
+            say("not checked: %s" % error)
 
     def log_message(self, *_):
         pass
 
 
 server = http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ.get("PORT", "0"))), Receiver)
-print("http://127.0.0.1:%d/in" % server.server_port, flush=True)
+say("http://127.0.0.1:%d/in" % server.server_port)
 server.serve_forever()

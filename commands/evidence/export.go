@@ -102,6 +102,7 @@ type exporting struct {
 	agentKey string                // id of the data key of the agent that is exported; empty if the export is not limited to an agent
 	head     *checkpoint.Published // nil if no checkpoint covers the events
 	proofs   *tree.Proofs
+	pace     *pace.Pace
 	stamped  int64 // size of the note with a time stamp; 0 if there is none
 
 	lines, openings, redactions, inclusion *bundle.File
@@ -115,8 +116,11 @@ type exporting struct {
 }
 
 func (a *Evidence) exporting(e Export) *exporting {
-	home := a.Ledger.Home(e.Tenant)
-	return &exporting{app: a, e: e, folder: bundle.NewFolder(e.Folder), policies: map[string][]byte{}, rules: map[string][]byte{}, decisions: nameSet{},
+	home, slow := a.Ledger.Home(e.Tenant), a.Ledger.Pace()
+	if e.FullSpeed {
+		slow = &pace.Pace{}
+	}
+	return &exporting{app: a, e: e, pace: slow, folder: bundle.NewFolder(e.Folder), policies: map[string][]byte{}, rules: map[string][]byte{}, decisions: nameSet{},
 		manifest: bundle.Manifest{Schema: bundle.Schema, ExportID: a.NewID("exp_"), Tenant: e.Tenant, Origin: home.Origin(), Partition: int(home.Number()),
 			PriorDecisions: map[string]string{}, Filters: e.Filters, Generator: "countersign " + policy.Version}}
 }
@@ -347,15 +351,11 @@ func (x *exporting) writeEvents(ctx context.Context) error {
 	}
 	x.from, x.to, _ = x.e.Filters.Period() // no error: rangeOf has rewritten the bounds
 	next, end := x.manifest.FirstSequence, x.manifest.FirstSequence+x.manifest.Count
-	pace := &pace.Pace{}
-	if !x.e.FullSpeed {
-		pace = x.app.Ledger.Pace()
-	}
 	for next < end {
-		if err := pace.Rest(ctx); err != nil {
+		if err := x.pace.Rest(ctx); err != nil {
 			return err
 		}
-		page, err := x.app.Ledger.Tenant(ctx, x.e.Tenant, next, int(min(exportPage, end-next)))
+		page, err := x.app.Ledger.Tenant(ctx, x.e.Tenant, next, int(x.pace.Part(min(exportPage, end-next))))
 		if err != nil {
 			return err
 		}

@@ -14,7 +14,6 @@ import (
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/forms"
 	"github.com/countersign/countersign/ledger/keeper"
-	"github.com/countersign/countersign/ledger/pace"
 	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -187,16 +186,12 @@ func (x *exporting) writeSelection(ctx context.Context) error {
 		return errors.Join(err, fmt.Errorf("%w: position %d is missing", ledger.ErrTampered, s.Claim))
 	}
 	waiting := claim // events that are in no series, by position: approvals, receipts and last the claim
-	pace := &pace.Pace{}
-	if !x.e.FullSpeed {
-		pace = x.app.Ledger.Pace()
-	}
 	for {
 		// Fill empty pages, and find the page with the lowest position.
 		var first *seriesPage
 		for _, p := range pages {
 			if len(p.events) == 0 && p.next <= p.high {
-				if err := pace.Rest(ctx); err != nil {
+				if err := x.pace.Rest(ctx); err != nil {
 					return err
 				}
 				followers, err := x.turn(ctx, p)
@@ -239,7 +234,7 @@ type seriesPage struct {
 // turn reads the next page of a series. It returns the approvals and receipts of the decisions on
 // this page, unless the selection has the receipts as a series of their own.
 func (x *exporting) turn(ctx context.Context, p *seriesPage) (followers []ledger.Event, err error) {
-	limit := min(exportPage, p.high-p.next+1)
+	limit := x.pace.Part(min(exportPage, p.high-p.next+1))
 	if p.events, err = x.app.Ledger.Series(ctx, x.e.Tenant, x.agentKey, p.Series, p.next, int(limit)); err != nil {
 		return nil, err
 	}

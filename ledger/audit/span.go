@@ -8,6 +8,7 @@ import (
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/keeper"
+	"github.com/countersign/countersign/ledger/pace"
 	"github.com/countersign/countersign/ledger/stored"
 )
 
@@ -74,24 +75,38 @@ type erasure struct {
 	position      int64
 }
 
-// span reads the events of a range with one statement and checks them.
-func (r *run) span(ctx context.Context, from, to int64) spanResult {
+// span reads the events of a range and checks them. It reads them with one statement, or with many
+// short ones while others append.
+func (r *run) span(ctx context.Context, pace *pace.Pace, from, to int64) spanResult {
 	s := spanResult{from: from, to: to, tenants: map[string]*tenantSpan{}, hashes: make([]ledger.Hash, 0, to-from)}
-	if s.err = s.readArchive(ctx, r); s.err != nil { // read before the statement, which has a short time limit
+	if s.err = s.readArchive(ctx, r); s.err != nil { // read before the statements, which have a short time limit
 		return s
 	}
+	for at := from; at < to && s.err == nil; {
+		if s.err = pace.Rest(ctx); s.err != nil {
+			return s
+		}
+		end := at + pace.Part(to-at)
+		s.err = s.part(ctx, r, at, end)
+		at = end
+	}
+	s.archived = nil
+	return s
+}
+
+// part reads the events after position from, up to position to, with one statement and checks them.
+func (s *spanResult) part(ctx context.Context, r *run, from, to int64) error {
 	rows, err := r.pool.Query(ctx, `select p, `+ledger.EventColumns+` from events where p = $1 and pos > $2 and pos <= $3 order by pos`, r.p, from, to)
 	if err != nil {
-		s.err = err
-		return s
+		return err
 	}
 	defer rows.Close()
 	next, preimage := from+1, make([]byte, 0, 1024)
 	names := map[string]string{}
 	for rows.Next() {
 		var e ledger.Event
-		if s.err = rawEvent(rows.RawValues(), &e, names); s.err != nil {
-			return s
+		if err := rawEvent(rows.RawValues(), &e, names); err != nil {
+			return err
 		}
 		if f := wrongForm(rows.RawValues(), &e); f != nil {
 			s.fault(*f)
@@ -104,11 +119,13 @@ func (r *run) span(ctx context.Context, from, to int64) spanResult {
 		next++
 		preimage = s.event(ctx, r, &e, preimage[:0])
 	}
-	s.archived = nil
-	if s.err = errors.Join(s.err, rows.Err()); s.err == nil && next != to+1 {
+	if err := errors.Join(s.err, rows.Err()); err != nil {
+		return err
+	}
+	if next != to+1 {
 		s.fault(eventFault(next, "pos", "the event is missing: the head is at position %d", to))
 	}
-	return s
+	return nil
 }
 
 func (s *spanResult) fault(f Fault) {

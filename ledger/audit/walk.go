@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/ledger/pace"
 )
 
 // tenantEnd is the state of a tenant's chain after the ranges joined so far.
@@ -23,13 +24,12 @@ func (r *run) walk(ctx context.Context) error {
 	// Start the workers, which check ranges. They end when the next goroutine closes jobs.
 	n := r.workers()
 	turns := make(chan chan spanResult, n*spansAhead)
-	jobs := make(chan func())
+	jobs := make(chan func(*pace.Pace))
 	for range n {
 		go func() {
 			pace := r.pace()
 			for job := range jobs {
-				_ = pace.Rest(ctx) // if this fails, the job fails too and reports the error
-				job()
+				job(pace)
 			}
 		}()
 	}
@@ -47,7 +47,7 @@ func (r *run) walk(ctx context.Context) error {
 				return
 			}
 			select {
-			case jobs <- func() { turn <- r.span(ctx, from, to) }:
+			case jobs <- func(pace *pace.Pace) { turn <- r.span(ctx, pace, from, to) }:
 			case <-ctx.Done():
 				turn <- spanResult{err: ctx.Err()}
 				return

@@ -1,7 +1,6 @@
 package scale
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -245,9 +244,9 @@ const offered = 500
 // concurrent callers, and the latency of appends that are offered at a fixed rate.
 func appendsWhile(ctx context.Context, s *rig.Scratch, name string, runs int, during time.Duration, arguments ...string) error {
 	for _, load := range []struct {
-		print  func(alone, together rig.Sample)
-		median func([]rig.Sample) rig.Sample
-		once   func() (rig.Sample, error)
+		print func(alone, together rig.Sample)
+		sum   func([]rig.Sample) rig.Sample
+		once  func() (rig.Sample, error)
 	}{
 		{func(a, b rig.Sample) {
 			fmt.Printf("appends, 64 in flight: %.0f/s alone, %.0f/s during %s: %.2f\n", a.PerSecond, b.PerSecond, name, b.PerSecond/a.PerSecond)
@@ -255,7 +254,7 @@ func appendsWhile(ctx context.Context, s *rig.Scratch, name string, runs int, du
 		{func(a, b rig.Sample) {
 			fmt.Printf("appends, %d/s offered: p50/p99 ms %s alone, %s during %s: p99 %.2f\n", offered, a.P50P99(), b.P50P99(), name,
 				float64(b.Quantile(.99))/float64(a.Quantile(.99)))
-		}, medianP99, func() (rig.Sample, error) { return rig.AppendOffered(ctx, s, offered, during) }},
+		}, pooled, func() (rig.Sample, error) { return rig.AppendOffered(ctx, s, offered, during) }},
 	} {
 		var alone, together []rig.Sample
 		for range runs {
@@ -269,15 +268,19 @@ func appendsWhile(ctx context.Context, s *rig.Scratch, name string, runs int, du
 			}
 			alone, together = append(alone, a), append(together, b)
 		}
-		load.print(load.median(alone), load.median(together))
+		load.print(load.sum(alone), load.sum(together))
 	}
 	return nil
 }
 
-// medianP99 returns the run that has the median 99th percentile.
-func medianP99(runs []rig.Sample) rig.Sample {
-	slices.SortFunc(runs, func(a, b rig.Sample) int { return cmp.Compare(a.Quantile(.99), b.Quantile(.99)) })
-	return runs[len(runs)/2]
+// pooled returns the latencies of all runs as one sample. A 99th percentile of one run is the
+// latency of a few calls, and differs by half from run to run.
+func pooled(runs []rig.Sample) (all rig.Sample) {
+	for _, r := range runs {
+		all.Latencies = append(all.Latencies, r.Latencies...)
+	}
+	slices.Sort(all.Latencies)
+	return all
 }
 
 // besideChild measures a load while a child process runs.

@@ -34,7 +34,7 @@ type Verify struct {
 	Events []int64       `help:"Sizes at which chain and tree are verified; memory should not grow with them." default:"10000,100000,1000000"`
 	Signed int           `help:"Signed decisions to verify with their signatures." default:"20000"`
 	Agents []int         `help:"Numbers of agents; their ids are encrypted, so that each decision needs a second signature. 0: decisions without an agentId." default:"0,100"`
-	Runs   int           `help:"Number of runs of each measurement. The median is printed." default:"3"`
+	Runs   int           `help:"Number of runs of each measurement. Medians are printed, and percentiles of all latencies." default:"3"`
 	During time.Duration `help:"Length of each run with appends." default:"5s"`
 
 	Profile string `help:"Write a CPU profile of the verification with signatures to this file."`

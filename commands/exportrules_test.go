@@ -127,3 +127,24 @@ func TestAnExportWithATimeStampIsBuiltAgain(t *testing.T) {
 		return
 	}
 }
+
+// A note may get the lines of witnesses after an export. The export is built again with the note as
+// it was.
+func TestAnExportIsBuiltAgainAfterItsNoteWasWitnessed(t *testing.T) {
+	t.Parallel()
+	a := openApp(t, ledgertest.New(t), newClock())
+	key, _ := newKey(t, a, "ada@example.com")
+	tenant := a.Ledger.Service(key[5:17])
+	keepCheckpoints(t, a, nil)
+	folder, again := t.TempDir(), t.TempDir()
+	made, err := a.ExportHistory(t.Context(), evidence.Export{Tenant: tenant, Actor: "operator", Folder: folder})
+	if err != nil || made.CheckpointSize == 0 {
+		t.Fatalf("%+v, %v", made, err)
+	}
+	if _, err := a.Ledger.Pool().Exec(t.Context(), `update checkpoints set note = note || $1`, "— a.example AAAAAAAA\n— b.example BBBBBBBB\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.ExportAgain(t.Context(), tenant, made.ExportID, again); err != nil {
+		t.Error(err)
+	}
+}

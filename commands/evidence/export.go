@@ -2,6 +2,7 @@
 package evidence
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -233,8 +234,20 @@ func (x *exporting) sameHead(ctx context.Context) (err error) {
 	if x.head, err = keeper.At(ctx, x.home(), x.manifest.CheckpointSize); err != nil {
 		return err
 	}
+	x.head.Note = noteOf(x.head.Note, x.manifest.Files["checkpoint.txt"])
 	x.proofs, _, err = keeper.Proofs(ctx, x.home())
 	return err
+}
+
+// noteOf returns the stored note without the lines that witnesses have added after the export: the
+// beginning of the note that has this hash. If there is none, noteOf returns the stored note.
+func noteOf(stored []byte, hash string) []byte {
+	for end := len(stored); end > 0; end = bytes.LastIndexByte(stored[:end-1], '\n') + 1 {
+		if canon.Hash(stored[:end]) == hash {
+			return stored[:end]
+		}
+	}
+	return stored
 }
 
 // rangeOf computes the first and last sequence number. The range includes the event before the

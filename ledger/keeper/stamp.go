@@ -19,7 +19,7 @@ const (
 )
 
 // stamp asks the time-stamp authority to sign the note of a checkpoint, if the last stamp of the
-// ledger is old enough. It stores the answer next to the note and in the database. Afterwards the
+// ledger is old enough. It stores the answer in the database and next to the note. Afterwards the
 // note does not change: no signature of a witness is added to it.
 func (k *keeper) stamp(ctx context.Context, made *checkpoint.Published) error {
 	if k.options.Authority == nil || time.Now().Before(k.stampAt) {
@@ -45,16 +45,23 @@ func (k *keeper) stamp(ctx context.Context, made *checkpoint.Published) error {
 	if err != nil {
 		return err
 	}
-	if err := k.options.Folder.PutStamp(k.partition.Origin(), made.Epoch, made.Size, answer); err != nil {
-		return err
-	}
-	_, err = k.ledger.Pool().Exec(ctx, `update checkpoints set stamp = $4 where p = $1 and size = $2 and note = $3`,
+	// Another node may have stamped the note in the meantime. Its stamp stays, because exports may
+	// have it already.
+	updated, err := k.ledger.Pool().Exec(ctx, `update checkpoints set stamp = $4 where p = $1 and size = $2 and note = $3 and stamp is null`,
 		k.partition.Number(), made.Size, string(witnessed.Note), answer)
 	if err != nil {
 		return fmt.Errorf("store a time stamp: %w", err)
 	}
+	if updated.RowsAffected() == 0 {
+		k.stampAt = time.Time{} // check again with the next note
+		return nil
+	}
 	k.stampAt = time.Now().Add(stampEvery)
-	return nil
+	// The folder may have the note without the line of a witness that another node has added.
+	if err := k.options.Folder.Put(ctx, made.Epoch, made.Checkpoint, witnessed.Note); err != nil {
+		return err
+	}
+	return k.options.Folder.PutStamp(k.partition.Origin(), made.Epoch, made.Size, answer)
 }
 
 // StampedNote is a note with the answer of a time-stamp authority about it.

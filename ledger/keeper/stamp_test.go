@@ -3,7 +3,9 @@ package keeper_test
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -123,4 +125,43 @@ func TestAStampedNoteDoesNotChange(t *testing.T) {
 		t.Errorf("the note changed to\n%s\nand in the folder to\n%s", note, stored)
 	}
 	fixture.Clean(t, l, 2)
+}
+
+// With two nodes, both may request a time stamp of one note. The first one stays in the database,
+// and the other node stores none.
+func TestTheFirstStampOfANoteStays(t *testing.T) {
+	t.Parallel()
+	db, folder, authority, ctx := fixture.OnePartition(t), t.TempDir(), timestamptest.Start(t), t.Context()
+	asked, release := make(chan int, 99), make(chan int)
+	slow := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		body := fixture.Must(io.ReadAll(r.Body))
+		asked <- 1
+		<-release
+		answer := fixture.Must(http.Post(authority.URL, r.Header.Get("Content-Type"), bytes.NewReader(body)))
+		defer answer.Body.Close()
+		rw.Header().Set("Content-Type", answer.Header.Get("Content-Type"))
+		_, _ = io.Copy(rw, answer.Body)
+	}))
+	defer slow.Close()
+	l := fixture.Open(t, db)
+	if err := keeper.Start(ctx, l, keeper.Options{Signer: fixture.CheckpointSigner(t), Folder: checkpoint.Folder{Path: folder},
+		Authority: &timestamp.Authority{URL: slow.URL}, Every: 10 * time.Millisecond}, fixture.Numbered("two")); err != nil {
+		t.Fatal(err)
+	}
+	<-asked
+	other := []byte("a stamp of another node")
+	fixture.Must(l.Pool().Exec(ctx, `update checkpoints set stamp = $1`, other))
+	close(release)
+	for i := 1; len(asked) == 0; i++ { // the node asks again, because it cannot read the other stamp
+		if _, err := l.Append(ctx, fixture.One(fmt.Sprint("s/", i), ledger.New(), fmt.Sprint("a", i))); err != nil {
+			t.Fatal(err)
+		}
+		if files := fixture.Must(filepath.Glob(filepath.Join(folder, "*", "*", "*.tsr"))); len(files) > 0 {
+			break
+		}
+	}
+	first := fixture.Must(keeper.Stamped(ctx, l.Partition(0), 2, nil))
+	if first == nil || !bytes.Equal(first.Stamp, other) {
+		t.Error("the stamp of the first note was replaced")
+	}
 }

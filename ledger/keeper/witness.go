@@ -44,9 +44,9 @@ func (k *keeper) mirror(ctx context.Context) {
 
 // witness sends a checkpoint to a witness and returns it with the witness's signature line in its
 // note. It returns the checkpoint unchanged with an error, or if the note already has such a line
-// or a time stamp; a node that was restarted sends its last checkpoint again. seen is the last size
-// that the witness has seen. If seen is wrong, the witness answers with the right size, and the
-// checkpoint is sent again.
+// or a time stamp (a node that was restarted sends its last checkpoint again), or if another node
+// has sent a newer note. seen is the last size that the witness has seen. If seen is wrong, the
+// witness answers with the right size, and the checkpoint is sent again.
 func (k *keeper) witness(ctx context.Context, w checkpoint.Witness, made *checkpoint.Published, seen *int64) (*checkpoint.Published, error) {
 	if w.Signed(made.Note) {
 		return made, nil
@@ -57,8 +57,12 @@ func (k *keeper) witness(ctx context.Context, w checkpoint.Witness, made *checkp
 	}
 	for range 2 {
 		var proof []tree.Hash
-		if *seen > made.Size {
-			return made, fmt.Errorf("%w: the witness is at size %d, this ledger at size %d", checkpoint.ErrInconsistent, *seen, made.Size)
+		if *seen > made.Size { // the witness has a newer note, which another node of this ledger must have made
+			stored, err := Newest(ctx, k.partition)
+			if err == nil && *seen > stored.Size {
+				err = fmt.Errorf("%w: the witness is at size %d, this ledger at size %d", checkpoint.ErrInconsistent, *seen, stored.Size)
+			}
+			return made, err
 		}
 		if *seen > 0 {
 			if proof, err = proofs.Consistency(*seen, made.Size); err != nil {

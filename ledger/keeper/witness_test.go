@@ -28,6 +28,7 @@ import (
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/internal/fixture"
 	"github.com/countersign/countersign/ledger/keeper"
+	"github.com/countersign/countersign/ledger/timestamp"
 )
 
 // witness is a running C2SP tlog-witness for one log. It handles notes, proofs and cosignatures
@@ -240,6 +241,101 @@ func TestANoteHasALineOfEachWitness(t *testing.T) {
 	if len(files) != 1 || !bytes.Equal(fixture.Must(os.ReadFile(files[0])), known.Note) {
 		t.Errorf("the folder has another note than\n%s", known.Note)
 	}
+}
+
+// If one of several witnesses fails, the note still has the lines of the others.
+func TestAWitnessThatFailsStopsNoOther(t *testing.T) {
+	t.Parallel()
+	db, ctx := fixture.OnePartition(t), t.Context()
+	l := fixture.Open(t, db)
+	down := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(down.Close)
+	var witnesses []checkpoint.Witness
+	for _, name := range []string{"a.example", "b.example", "c.example"} {
+		w := newWitness(t, name, l.Partition(0).Origin(), fixture.CheckpointSigner(t).Public())
+		if name == "b.example" {
+			w.url = down.URL
+		}
+		witnesses = append(witnesses, fixture.Must(checkpoint.ParseWitness(w.vkey+" "+w.url)))
+	}
+	if err := keeper.Start(ctx, l, keeper.Options{Signer: fixture.CheckpointSigner(t), Folder: checkpoint.Folder{Path: t.TempDir()}, Witnesses: witnesses,
+		Every: 10 * time.Millisecond}, fixture.Numbered("failing")); err != nil {
+		t.Fatal(err)
+	}
+	var note []byte
+	for !bytes.Contains(note, []byte("c.example")) {
+		note = fixture.Must(keeper.At(ctx, l.Partition(0), keeper.Known(l.Partition(0)).Size)).Note
+	}
+	if !witnesses[0].Signed(note) || witnesses[1].Signed(note) || !witnesses[2].Signed(note) {
+		t.Errorf("the note is\n%s", note)
+	}
+}
+
+// With two nodes, a witness may already have a newer note from the other node. That is no other
+// history, so the node reports no error.
+func TestAWitnessMayKnowANewerNoteOfAnotherNode(t *testing.T) {
+	t.Parallel()
+	db, ctx := fixture.OnePartition(t), t.Context()
+	var logged lockedText
+	l := fixture.Must(ledger.Open(ctx, db.URL, ledger.Options{Log: slog.New(slog.NewTextHandler(&logged, nil))}))
+	defer l.Close()
+	w := newWitness(t, "witness.example", l.Partition(0).Origin(), fixture.CheckpointSigner(t).Public())
+	asked, release, handled := make(chan int64, 9), make(chan int, 9), make(chan int, 9)
+	slow := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		_, text, _ := bytes.Cut(body, []byte("\n\n"))
+		asked <- fixture.Must(checkpoint.Parse(text)).Size
+		<-release
+		status, kind, answer := w.add(body)
+		rw.Header().Set("Content-Type", kind)
+		rw.WriteHeader(status)
+		_, _ = rw.Write(answer)
+	}))
+	defer slow.Close()
+	stamps := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { // is asked after the witnesses
+		rw.WriteHeader(http.StatusServiceUnavailable)
+		handled <- 1
+	}))
+	defer stamps.Close()
+	if err := keeper.Start(ctx, l, keeper.Options{Signer: fixture.CheckpointSigner(t), Folder: checkpoint.Folder{Path: t.TempDir()},
+		Witnesses: []checkpoint.Witness{fixture.Must(checkpoint.ParseWitness(w.vkey + " " + slow.URL))}, Authority: &timestamp.Authority{URL: stamps.URL},
+		Every: 10 * time.Millisecond}, fixture.Numbered("two")); err != nil {
+		t.Fatal(err)
+	}
+	older := <-asked
+	if _, err := l.Append(ctx, fixture.One("s/1", ledger.New(), "a1")); err != nil {
+		t.Fatal(err)
+	}
+	newer := fixture.Covered(t, l, older+1)
+	other := fixture.Must(checkpoint.ParseWitness(w.vkey + " " + w.url))
+	if _, err := other.Add(ctx, 0, nil, newer.Note); err != nil { // as the other node does
+		t.Fatal(err)
+	}
+	close(release)
+	<-handled
+	if text := logged.String(); strings.Contains(text, "not witnessed") {
+		t.Errorf("the witness has size %d and was sent size %d: %s", newer.Size, older, text)
+	}
+}
+
+// lockedText is a text to which several goroutines write.
+type lockedText struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *lockedText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// String returns what was written.
+func (l *lockedText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 func genesisOf(origin string) []byte {

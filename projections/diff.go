@@ -53,23 +53,20 @@ func Diff(ctx context.Context, l *ledger.Ledger, log *slog.Logger, name string) 
 	for i, r := range live.runs {
 		position, err := r.checkpoint(ctx)
 		if err == nil {
-			err = scratch.runs[i].exactly(ctx, position)
+			err = scratch.runs[i].catchUp(ctx, position)
 		}
 		if err != nil {
 			return c, err
 		}
 	}
-	err = pgx.BeginFunc(ctx, l.Pool(), func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0; set local enable_seqscan = on`); err != nil {
-			return err
-		}
+	err = pgx.BeginTxFunc(ctx, l.Pool(), unlimited, func(tx pgx.Tx) error {
 		at, err := live.lock(ctx, tx)
 		if err != nil {
 			return err
 		}
 		for i, r := range scratch.runs {
 			c.Position += at.positions[i]
-			if err := r.exactly(ctx, at.positions[i]); err != nil {
+			if err := r.catchUp(ctx, at.positions[i]); err != nil {
 				return err
 			}
 		}
@@ -81,26 +78,6 @@ func Diff(ctx context.Context, l *ledger.Ledger, log *slog.Logger, name string) 
 		return nil
 	})
 	return c, err
-}
-
-// exactly applies the events up to and including a position.
-func (r *run) exactly(ctx context.Context, to int64) error {
-	for {
-		at, err := r.checkpoint(ctx)
-		if err != nil || at >= to {
-			return err
-		}
-		batch, err := r.partition.After(ctx, at, int(min(rebuildBatch, to-at)))
-		if err != nil {
-			return err
-		}
-		if len(batch) == 0 {
-			return fmt.Errorf("the ledger ends at position %d, but the read model in use is at %d", at, to)
-		}
-		if err := r.through(ctx, batch); err != nil {
-			return err
-		}
-	}
 }
 
 // remove drops a scratch schema and its checkpoints.
@@ -188,10 +165,10 @@ func At(ctx context.Context, l *ledger.Ledger, log *slog.Logger, positions []int
 		}
 		scratch := newModel(p, l, log)
 		scratch.schema, scratch.key = schema, p.name+":"+schema
-		err := pgx.BeginFunc(ctx, l.Pool(), func(tx pgx.Tx) error { return scratch.makeTables(ctx, tx) })
+		err := pgx.BeginTxFunc(ctx, l.Pool(), unlimited, func(tx pgx.Tx) error { return scratch.makeTables(ctx, tx) })
 		for i, r := range scratch.runs {
 			if err == nil {
-				err = r.exactly(ctx, positions[i])
+				err = r.catchUp(ctx, positions[i])
 			}
 		}
 		_, forgotten := l.Pool().Exec(ctx, `delete from projection_checkpoint where name = $1`, scratch.key)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"strings"
 	"time"
 
@@ -250,9 +251,13 @@ func (m *model) rebuild(ctx context.Context, forced bool) error {
 	}
 }
 
+// unlimited are the options of a transaction of maintenance. It may take longer than a request, and
+// it may scan whole tables.
+var unlimited = pgx.TxOptions{BeginQuery: `begin; set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0; set local enable_seqscan = on`}
+
 // begun creates an empty scratch schema and removes one that an interrupted rebuild has left.
 func (m *model) begun(ctx context.Context) error {
-	return pgx.BeginFunc(ctx, m.ledger.Pool(), func(tx pgx.Tx) error {
+	return pgx.BeginTxFunc(ctx, m.ledger.Pool(), unlimited, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `drop schema if exists `+m.schema+` cascade; create schema `+m.schema); err != nil {
 			return err
 		}
@@ -303,31 +308,36 @@ func (m *model) read(ctx context.Context) (events int64, err error) {
 // ledger.
 func (m *model) catchUp(ctx context.Context) error {
 	for _, r := range m.runs {
-		if err := r.catchUp(ctx, 0); err != nil {
+		if err := r.catchUp(ctx, theEnd); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// catchUp applies events at least up to the position to. For position 0 it continues until less
-// than a batch is missing to the end of the ledger. It reads the next batch while it applies one.
+// theEnd is the position for catchUp that is after every event.
+const theEnd = math.MaxInt64
+
+// catchUp applies the events up to and including the position to. For theEnd it continues until
+// less than a batch is missing to the end of the ledger. It reads the next batch while it applies
+// one, and repeats a step that has failed.
 func (r *run) catchUp(ctx context.Context, to int64) error {
 	var next <-chan readBatch
 	for failed := 0; ; {
 		at, err := r.checkpoint(ctx)
-		if err == nil && to > 0 && at >= to {
+		if err == nil && at >= to {
 			return nil
 		}
 		var batch []ledger.Event
 		if err == nil {
 			batch, err = r.read(ctx, at, &next)
+			batch = batch[:min(int64(len(batch)), to-at)]
 		}
 		if err == nil && len(batch) > 0 {
 			err = r.through(ctx, batch)
 		}
 		switch {
-		case err == nil && len(batch) < rebuildBatch && to == 0:
+		case err == nil && len(batch) < rebuildBatch && to == theEnd:
 			return nil
 		case err == nil && len(batch) == 0:
 			return fmt.Errorf("the ledger ends at position %d, but the read model in use is at %d", at, to)
@@ -393,10 +403,8 @@ func (m *model) swap(ctx context.Context, scratch *model) error {
 			return err
 		}
 		for i, r := range scratch.runs {
-			if to := min(at.positions[i], heads[i]); to > 0 {
-				if err := r.catchUp(ctx, to); err != nil {
-					return err
-				}
+			if err := r.catchUp(ctx, min(at.positions[i], heads[i])); err != nil {
+				return err
 			}
 		}
 		statements := []string{}

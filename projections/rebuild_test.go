@@ -1,6 +1,7 @@
 package projections
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/ledger/ledgertest"
@@ -193,7 +195,7 @@ func TestVersionBumpUnderLoadOnTwoNodes(t *testing.T) {
 		r := newRun(next, other, slog.New(slog.DiscardHandler))
 		r.repair(t.Context())
 		working.Wait()
-		if err := r.catchUp(t.Context(), 0); err != nil {
+		if err := r.catchUp(t.Context(), theEnd); err != nil {
 			t.Fatal(err)
 		}
 		if got, want := rowCount(t, l), (round+1)*2*each; got != want {
@@ -204,4 +206,28 @@ func TestVersionBumpUnderLoadOnTwoNodes(t *testing.T) {
 		version = status.version
 	}
 	noScratch(t, l)
+}
+
+// A replay continues after a step whose connection PostgreSQL has ended, for a comparison as for a
+// rebuild.
+func TestReplayContinuesAfterALostConnection(t *testing.T) {
+	t.Parallel()
+	l := openLedger(t, ledgertest.New(t))
+	r := stopped(t, l)
+	for n := range 3 {
+		appendWorkflow(t, l, n, nil)
+	}
+	all := everything(t, l)
+	r.applyRun = nil // apply each event separately
+	good, failing := r.apply, 3
+	r.apply = func(ctx context.Context, tx pgx.Tx, e ledger.Event) error {
+		if failing--; failing >= 0 {
+			return endedWhileIdle(ctx, tx, e)
+		}
+		return good(ctx, tx, e)
+	}
+	// Stop before the last event, as a comparison does at the position of the read model in use.
+	if err := r.catchUp(t.Context(), all[1].Position); err != nil || rowCount(t, l) != 2 {
+		t.Errorf("%d rows, %v", rowCount(t, l), err)
+	}
 }

@@ -351,15 +351,13 @@ func (r *run) try(ctx context.Context, tx pgx.Tx, ready []ledger.Event) (n int, 
 // column, no right). A rebuild repairs that, so these errors do not park an event.
 var damaged = []string{"42P01", "42703", "42501", "3F000"}
 
-// databaseFailed reports whether the database has caused an error: the connection is lost, the
-// server has a temporary problem (classes of SQLSTATE), or the tables are damaged.
+// databaseFailed reports whether the database has caused an error: the connection is lost or the
+// server has ended it, the server has a temporary problem (classes of SQLSTATE), or the tables are
+// damaged.
 func databaseFailed(ctx context.Context, tx pgx.Tx, err error) bool {
 	var refused *pgconn.PgError
-	if errors.As(err, &refused) {
-		return slices.Contains([]string{"08", "40", "53", "55", "57", "58"}, refused.Code[:2]) ||
-			slices.Contains(damaged, refused.Code)
-	}
-	return tx.Conn().IsClosed() || ctx.Err() != nil
+	return tx.Conn().IsClosed() || ctx.Err() != nil || errors.As(err, &refused) &&
+		(slices.Contains([]string{"08", "40", "53", "55", "57", "58"}, refused.Code[:2]) || slices.Contains(damaged, refused.Code))
 }
 
 func (r *run) move(ctx context.Context, tx pgx.Tx, last ledger.Event, position int64) error {

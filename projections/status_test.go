@@ -301,10 +301,30 @@ func TestFailuresOfTheDatabaseParkNothing(t *testing.T) {
 			t.Fatal("without a connection the batch was acknowledged")
 		}
 	}
+	r.apply = endedWhileIdle
+	for range 2 * tries {
+		if err := r.handle(m); err == nil {
+			t.Fatal("after its connection was ended the batch was acknowledged")
+		}
+	}
 	r.apply = good
 	if err := patient(func() error { return r.handle(m) }); err != nil || rowCount(t, l) != 2 {
 		t.Errorf("afterwards: %d rows, %v", rowCount(t, l), err)
 	}
+}
+
+// endedWhileIdle fails as a step fails on a machine that gives it no processor time: PostgreSQL
+// ends a connection that is idle in a transaction for too long.
+func endedWhileIdle(ctx context.Context, tx pgx.Tx, _ ledger.Event) error {
+	if _, err := tx.Exec(ctx, `set local idle_in_transaction_session_timeout = 1`); err != nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		if err := tx.Conn().PgConn().CheckConn(); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
 }
 
 // patient repeats a step while the server still holds the lock of the previous step's lost client.

@@ -112,7 +112,7 @@ func UpPartitioned(ctx context.Context, databaseURL, origin string, partitions i
 		return err
 	}
 	if partitions < 0 || partitions > MaxPartitions {
-		return fmt.Errorf("partitions: must be 1 to %d", MaxPartitions)
+		return fmt.Errorf("LEDGER_PARTITIONS must be 1 to %d", MaxPartitions)
 	}
 	conn, err := connect(ctx, databaseURL)
 	if err != nil {
@@ -275,11 +275,11 @@ func checkOrigin(origin string) error {
 	case origin == "":
 		return nil
 	case len(origin) > maxOrigin:
-		return fmt.Errorf("ledger origin: must have at most %d bytes", maxOrigin)
+		return fmt.Errorf("LEDGER_ORIGIN must have at most %d bytes", maxOrigin)
 	case strings.Contains(origin, "://"), strings.HasPrefix(origin, "/"), strings.HasSuffix(origin, "/"):
-		return errors.New("ledger origin: must be like ledger.example.com/name, without scheme and without a slash at the ends")
+		return errors.New("LEDGER_ORIGIN must be like ledger.example.com/name, without scheme and without a slash at the ends")
 	case slices.ContainsFunc([]byte(origin), func(c byte) bool { return c <= ' ' || c >= 0x7f || c == '+' }):
-		return errors.New("ledger origin: must be printable ASCII without spaces and plus signs")
+		return errors.New("LEDGER_ORIGIN must be printable ASCII without spaces and plus signs")
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func initialise(ctx context.Context, conn *pgx.Conn, origin string, partitions i
 	case err != nil:
 		return fmt.Errorf("write the ledger's head: %w", err)
 	case wanted != "" && origin != wanted:
-		return fmt.Errorf("this ledger has another origin, which cannot change: %s", stored.origin)
+		return fmt.Errorf("LEDGER_ORIGIN differs from the origin of this ledger, which is %s and cannot change", strings.TrimSuffix(stored.origin, "/0"))
 	case partitions != 0 && partitions != stored.n:
 		return fmt.Errorf("this ledger has %d partitions, which cannot change, and %d are requested: set LEDGER_PARTITIONS to %d or unset it; another number needs a new, empty database",
 			stored.n, partitions, stored.n)

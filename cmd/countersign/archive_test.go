@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -120,8 +121,10 @@ func TestArchiveByCommand(t *testing.T) {
 	recipient, file := identity(t) // faster than a passphrase, which takes a second each time
 	if !t.Run("a backup says that it lacks the archive", func(t *testing.T) {
 		with := with.in(t)
-		if text := with.run(0, "backup", folder, "--recipient", recipient); !strings.Contains(text, "NOT in the backup: the archive, 1024 events in 1 objects") {
-			t.Errorf("backup: %s", text)
+		var said bytes.Buffer
+		code := run(append([]string{"backup", folder, "--recipient", recipient}, with.base...), io.Discard, &said)
+		if code != 0 || !strings.Contains(said.String(), "NOT in the backup: the archive, 1024 events in 1 objects") {
+			t.Errorf("backup: exit %d, %s", code, said.String())
 		}
 	}) {
 		return

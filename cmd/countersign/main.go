@@ -197,16 +197,25 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 	return 0
 }
 
-// misread adds to a parser's error the --help command that explains the usage. It replaces two
-// messages that use internal terms of the parser.
+// misread adds to a parser's error the --help command that explains the usage, and to the flag
+// that it names the environment variable, which may have the wrong value. It replaces messages that
+// use internal terms of the parser.
 func misread(err error) error {
 	text, help := err.Error(), "countersign --help lists the commands"
 	text = valueMissing.ReplaceAllString(text, "a value is missing")
 	text = argumentMissing.ReplaceAllString(text, "$1 is missing")
+	text = numberWrong.ReplaceAllString(text, " must be a whole number but is $1")
+	text = fromVariable.ReplaceAllString(text, "")
 	var parse *kong.ParseError
 	if errors.As(err, &parse) {
 		if command := parse.Context.Selected(); command != nil {
 			help = command.FullPath() + " --help explains the command"
+		}
+		named := flagNamed.FindString(text)
+		for _, flag := range parse.Context.Flags() {
+			if named == "--"+flag.Name && len(flag.Envs) > 0 {
+				text = strings.Replace(text, named, named+" ($"+flag.Envs[0]+")", 1)
+			}
 		}
 	}
 	return fmt.Errorf("%s (%s)", text, help)
@@ -220,6 +229,9 @@ func variables(version string) kong.Vars {
 var (
 	valueMissing    = regexp.MustCompile(`expected \S+ value but got "EOL" \(<EOL>\)`)
 	argumentMissing = regexp.MustCompile(`expected "(<[^"]+)"`)
+	numberWrong     = regexp.MustCompile(`: expected a valid 64 bit (?:int|uint) but got (".*?")`)
+	fromVariable    = regexp.MustCompile(` \(from envar .*\)$`)
+	flagNamed       = regexp.MustCompile(`^--[a-z0-9-]+`)
 )
 
 func fail(stderr io.Writer, err error) int {

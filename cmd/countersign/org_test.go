@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -202,9 +203,12 @@ func TestAScriptTakesWhatACommandMakes(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)
 	org := strings.TrimSpace(o.run(0, "org", "create", "--name", "Acme", "--plan", "team", "--owner", "ada@example.com"))
-	policy := o.file(`{"policyId":"p","allowedMcpServers":["files"]}`)
+	policy, folder := o.file(`{"policyId":"p","allowedMcpServers":["files"]}`), t.TempDir()
 	for command, form := range map[string]string{
-		"org token issue --org " + org: `^svco_[\w-]+\n$`, "key issue --email ada@example.com": `^svck_[\w-]+\n$`,
+		"org member add --role auditor --email eve@example.com --org " + org: `^cus_\w+\n$`,
+		"export --org " + org + " --out " + folder + "/export.tar.gz":        `^\S+/export.tar.gz\n$`,
+		"backup --without-keys " + folder + "/backup":                        `^\S+/backup\n$`,
+		"org token issue --org " + org:                                       `^svco_[\w-]+\n$`, "key issue --email ada@example.com": `^svck_[\w-]+\n$`,
 		"policy draft --org " + org + " --file " + policy:                               `^\w+\n$`,
 		"webhooks create --org " + org + " --url https://hooks.example.com/countersign": `^whsec_\S+\n$`,
 	} {
@@ -213,8 +217,10 @@ func TestAScriptTakesWhatACommandMakes(t *testing.T) {
 		}
 	}
 	var stdout, stderr bytes.Buffer
-	if code := run(append([]string{"--quiet", "org", "token", "issue", "--org", org}, o.base...), &stdout, &stderr); code != 0 || stderr.Len() > 0 {
-		t.Errorf("exit %d, %q on standard error", code, stderr.String())
+	for _, command := range []string{"org token issue --org " + org, "export --org " + org + " --out " + folder + "/quiet.tar.gz"} {
+		if code := run(slices.Concat([]string{"--quiet"}, strings.Fields(command), o.base), &stdout, &stderr); code != 0 || stderr.Len() > 0 {
+			t.Errorf("%s: exit %d, %q on standard error", command, code, stderr.String())
+		}
 	}
 	if code := run(append([]string{"org", "token", "issue", "--org", org}, o.base...), &stdout, &stderr); code != 0 || !strings.Contains(stderr.String(), "shown only now") {
 		t.Errorf("exit %d, %q on standard error", code, stderr.String())

@@ -92,7 +92,7 @@ func (c *cli) run(ctx context.Context, log *slog.Logger) error {
 	sink.BaseURL = strings.TrimSuffix(c.BaseURL, "/")
 	listener, err := net.Listen("tcp", c.MetricsListen)
 	if err != nil {
-		return fmt.Errorf("listen on %s for metrics: %w; choose another address with --metrics-listen", c.MetricsListen, errors.Unwrap(err))
+		return fmt.Errorf("listen on %s for metrics: %w; choose another address with --metrics-listen HOST:PORT", c.MetricsListen, errors.Unwrap(err))
 	}
 	defer listener.Close()
 	published, err := projections.Publish(ctx, l, log, sink)

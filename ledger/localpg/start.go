@@ -267,7 +267,7 @@ func (l *launcher) run(ctx context.Context, bin binaries, socketDir string) (*ch
 	defer alive.Close() // the child has a copy of the descriptor
 	folder, err := l.logFolder()
 	if err != nil {
-		return nil, fmt.Errorf("prepare the folder for the write-ahead log: %w", err)
+		return nil, fmt.Errorf("WAL_DIR: prepare the folder for the write-ahead log: %w", err)
 	}
 	args := []string{"-D", l.pgDir}
 	for _, setting := range l.settings(socketDir, folder) {

@@ -154,7 +154,7 @@ func (c *memberAddCmd) Run(ctx context.Context, o *screen.Output) error {
 		if err != nil {
 			return err
 		}
-		return o.Result(m, fmt.Sprintf("%s  %s\n", m.MemberID, m.Role))
+		return o.Made(m, m.MemberID, "the role is "+m.Role)
 	})
 }
 

@@ -59,7 +59,7 @@ func (c *policyLintCmd) Run(o *screen.Output) error {
 	}
 	said := fmt.Sprintf("accepted, hash %s\n", draft.Hash)
 	for _, w := range draft.Warnings {
-		said += fmt.Sprintf("  %-7s %s %s: %s %s\n", w.Severity, w.ID, w.Path, w.Message, w.Evidence)
+		said += fmt.Sprintf("  %-7s %s\n", w.Severity, strings.TrimSpace(strings.TrimSpace(w.ID+" "+w.Path)+": "+w.Message+" "+w.Evidence))
 	}
 	return o.Result(linted{true, "", draft.PolicyID, draft.Hash, append([]policy.Finding{}, draft.Warnings...)}, said)
 }

@@ -50,7 +50,7 @@ func (c *policyInitCmd) Run(o *screen.Output) error {
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	return o.Result(map[string]string{"file": c.Out}, fmt.Sprintf("%s was written: add your hosts and servers to it\nnext: countersign policy lint %[1]s; countersign policy activate --file %[1]s --reason TEXT\n", c.Out))
+	return o.Made(map[string]string{"file": c.Out}, c.Out, fmt.Sprintf("add your hosts and servers to the file\nnext: countersign policy lint %[1]s; countersign policy activate --file %[1]s --reason TEXT", c.Out))
 }
 
 // policySchemaCmd prints the schema of a policy.

@@ -27,6 +27,9 @@ func Checkpoints(d *setting.Ledger, development bool) (keeper.Options, error) {
 	if d.CheckpointDir == "" {
 		c.Folder.Path = filepath.Join(d.Dir(), "checkpoints")
 	}
+	if strings.Contains(d.CheckpointDir, "://") {
+		return c, errors.New("CHECKPOINT_DIR must be a folder; stores on other machines belong in CHECKPOINT_MIRRORS")
+	}
 	for _, place := range d.CheckpointMirrors {
 		store, err := checkpoint.ParseStore(place, os.Getenv)
 		if err != nil {

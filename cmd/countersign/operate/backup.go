@@ -128,7 +128,7 @@ func (c *Backup) say(ctx context.Context, o *screen.Output, n *node.Node, m back
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("%s  %d events up to position %d\n", c.Out, m.Position, m.Position)
+	text := fmt.Sprintf("%d events up to position %d\n", m.Position, m.Position)
 	if !c.WithoutKeys {
 		holds := "data keys"
 		if keyFiles > 0 {
@@ -142,7 +142,7 @@ func (c *Backup) say(ctx context.Context, o *screen.Output, n *node.Node, m back
 	if archived.Objects > 0 {
 		text += fmt.Sprintf("NOT in the backup: the archive, %d events in %d objects. They are part of the ledger: also copy the store in ARCHIVE_STORE, at any time, and keep that copy as long as this backup\n", archived.Events, archived.Objects)
 	}
-	return o.Result(backedUp{m, archived}, text+"next: countersign restore "+c.Out+" into an empty data folder or database, to test the backup\n")
+	return o.Made(backedUp{m, archived}, c.Out, text+"next: countersign restore "+c.Out+" into an empty data folder or database, to test the backup")
 }
 
 func (c *Backup) keysPath() string { return c.Out + ".keys.age" }

@@ -109,6 +109,6 @@ func (c *signerRotateCmd) Run(ctx context.Context, o *screen.Output) error {
 		return fmt.Errorf("rotate: %w", err)
 	}
 	setting := map[string]string{ledger.PurposeRecord: "SIGNING_KEY", ledger.PurposeCheckpoint: "CHECKPOINT_KEY"}[c.Purpose]
-	return o.Result(map[string]string{"retired": from.KeyID(), "active": next.KeyID()},
-		fmt.Sprintf("%s was retired, and %s signs from now on: set %[3]s to the new key and restart the nodes\n", from.KeyID(), next.KeyID(), setting))
+	return o.Made(map[string]string{"retired": from.KeyID(), "active": next.KeyID()}, next.KeyID(),
+		fmt.Sprintf("%s was retired, and %s signs from now on: set %[3]s to the new key and restart the nodes", from.KeyID(), next.KeyID(), setting))
 }

@@ -40,6 +40,6 @@ func (c *Dispute) Run(ctx context.Context, o *screen.Output) error {
 	for _, s := range m.Dispute.Streams {
 		fmt.Fprintf(&streams, "%s: %d events\n", s.Stream, s.Events)
 	}
-	return o.Result(m, o.Wrapped("%s: %d events of %s, checkpoint of %d events\n%sread it: unpack it and open export/views/dispute.html\n%s",
-		c.Out, m.Count, m.Tenant, m.CheckpointSize, streams.String(), c.howToCheck()))
+	return o.Made(m, c.Out, o.Wrapped("%d events of %s, checkpoint of %d events\n%sread it: unpack it and open export/views/dispute.html\n%s",
+		m.Count, m.Tenant, m.CheckpointSize, streams.String(), c.howToCheck()))
 }

@@ -80,15 +80,15 @@ func (c *Export) Run(ctx context.Context, o *screen.Output) (err error) {
 		return err
 	}
 	if manifest.Selection != nil {
-		return o.Result(manifest, o.Wrapped("%s: %d events of %s, checkpoint of %d events\n%s\n%s%s",
-			c.Out, manifest.Count, manifest.Tenant, manifest.CheckpointSize, showing(manifest), numbers(manifest), c.howToCheck()))
+		return o.Made(manifest, c.Out, o.Wrapped("%d events of %s, checkpoint of %d events\n%s\n%s%s",
+			manifest.Count, manifest.Tenant, manifest.CheckpointSize, showing(manifest), numbers(manifest), c.howToCheck()))
 	}
 	end := ""
 	if filters.To != "" && manifest.Filters.To == "" {
 		end = "there is no event at or after " + filters.To + ": the export goes to the end of the history\n"
 	}
-	return o.Result(manifest, o.Wrapped("%s: %d events (sequences %d to %d) of %s, checkpoint of %d events\n%s\n%s%s",
-		c.Out, manifest.Count, manifest.FirstSequence, manifest.FirstSequence+manifest.Count-1, manifest.Tenant, manifest.CheckpointSize, showing(manifest), c.howToCheck(), end))
+	return o.Made(manifest, c.Out, o.Wrapped("%d events (sequences %d to %d) of %s, checkpoint of %d events\n%s\n%s%s",
+		manifest.Count, manifest.FirstSequence, manifest.FirstSequence+manifest.Count-1, manifest.Tenant, manifest.CheckpointSize, showing(manifest), c.howToCheck(), end))
 }
 
 // numbers returns a line for each series of a selection, with its numbers in the period.

@@ -64,8 +64,8 @@ func (c *Pack) Run(ctx context.Context, o *screen.Output) error {
 	if err != nil || c.Out == "-" {
 		return err
 	}
-	return o.Result(m, o.Wrapped("%s: %d events of %s, %s to %s, %d statements, verified with the keys of the ledger\nread it: unpack it and open export/pack/cover.html\n%s",
-		c.Out, m.Count, m.Tenant, p.filters.From, p.filters.To, len(p.cover.Statements), c.howToCheck()+notEnded(p.filters.To, m.IssuedAt)))
+	return o.Made(m, c.Out, o.Wrapped("%d events of %s, %s to %s, %d statements, verified with the keys of the ledger\nread it: unpack it and open export/pack/cover.html\n%s",
+		m.Count, m.Tenant, p.filters.From, p.filters.To, len(p.cover.Statements), c.howToCheck()+notEnded(p.filters.To, m.IssuedAt)))
 }
 
 // write writes the files of the pack.

@@ -40,6 +40,6 @@ func (c *Prove) Run(ctx context.Context, o *screen.Output) error {
 	if err != nil || c.Out == "-" {
 		return err
 	}
-	return o.Result(m, o.Wrapped("%s: agent %s of %s, %s to %s\n%s\n%s\nread it: unpack it and open export/views/statement.html\n%s",
-		c.Out, words.Quote(c.Agent), m.Tenant, from, to, words.Unverified, m.Statement.Says(), c.howToCheck()+notEnded(to, m.IssuedAt)))
+	return o.Made(m, c.Out, o.Wrapped("agent %s of %s, %s to %s\n%s\n%s\nread it: unpack it and open export/views/statement.html\n%s",
+		words.Quote(c.Agent), m.Tenant, from, to, words.Unverified, m.Statement.Says(), c.howToCheck()+notEnded(to, m.IssuedAt)))
 }

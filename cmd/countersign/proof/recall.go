@@ -55,7 +55,7 @@ func (c *Recall) Run(ctx context.Context, o *screen.Output) error {
 	if err != nil || c.Out == "-" {
 		return err
 	}
-	return o.Result(r.Found, o.Wrapped("%s: %s\nread it: unpack it and open export/pack/recall.html; export/%s has the same list\n%s%s", c.Out, r.Found.Says(), evidence.RecallFile, c.howToCheck(), notEnded(to, m.IssuedAt)))
+	return o.Made(r.Found, c.Out, o.Wrapped("%s\nread it: unpack it and open export/pack/recall.html; export/%s has the same list\n%s%s", r.Found.Says(), evidence.RecallFile, c.howToCheck(), notEnded(to, m.IssuedAt)))
 }
 
 // recall reads the policy or finds the rules.

@@ -83,7 +83,7 @@ func (c *Views) Run(ctx context.Context, o *screen.Output) error {
 	if made.Verified {
 		text = "VERIFIED      the views are made from events that were verified; they are no evidence themselves\n"
 	}
-	return o.Result(made, o.Wrapped("%s\n%s", strings.Join(made.Files, "\n"), text))
+	return o.Made(made, strings.Join(made.Files, "\n"), o.Wrapped("%s", text))
 }
 
 // write writes the views into a folder. It refuses a folder inside the export, because a file that

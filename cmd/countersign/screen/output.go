@@ -3,6 +3,7 @@ package screen
 import (
 	"errors"
 	"io"
+	"strings"
 
 	"github.com/countersign/countersign/policy/canon"
 )
@@ -41,6 +42,6 @@ func (o *Output) Made(value any, bare, about string) error {
 	if err := o.Result(value, bare+"\n"); err != nil || o.JSON || o.Quiet {
 		return err
 	}
-	_, err := io.WriteString(o.Stderr, about+"\n")
+	_, err := io.WriteString(o.Stderr, strings.TrimSuffix(about, "\n")+"\n")
 	return err
 }

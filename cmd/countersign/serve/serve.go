@@ -93,12 +93,12 @@ func (c *Command) start(ctx context.Context, log *slog.Logger, progress io.Write
 	if err != nil {
 		return nil, err
 	}
-	if err := c.Reachable(); err != nil {
+	if err := c.Check(); err != nil {
 		return nil, err
 	}
 	listener, err := net.Listen("tcp", c.Listen)
 	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w; choose another address with --listen 127.0.0.1:PORT", c.Listen, errors.Unwrap(err))
+		return nil, fmt.Errorf("listen on %s: %w; choose another address with --listen HOST:PORT (LISTEN)", c.Listen, errors.Unwrap(err))
 	}
 	s := &running{cmd: c, address: listener.Addr().String(), failed: make(chan error, 2)}
 	defer func() {
@@ -201,7 +201,7 @@ func (c *Command) listenForMetrics(usual string, say func(string, ...any)) (net.
 	if c.MetricsListen != "" {
 		l, err := net.Listen("tcp", c.MetricsListen)
 		if err != nil {
-			return nil, fmt.Errorf("listen on %s for metrics: %w; choose another address with --metrics-listen", c.MetricsListen, errors.Unwrap(err))
+			return nil, fmt.Errorf("listen on %s for metrics: %w; choose another address with --metrics-listen HOST:PORT (METRICS_LISTEN)", c.MetricsListen, errors.Unwrap(err))
 		}
 		return l, nil
 	}

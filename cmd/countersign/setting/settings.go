@@ -13,9 +13,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/countersign/countersign/api/catalog"
+	"github.com/countersign/countersign/commands/accounts"
 	"github.com/countersign/countersign/commands/store"
 	"github.com/countersign/countersign/ledger/checkpoint"
 	"github.com/countersign/countersign/ledger/localpg"
@@ -103,6 +105,29 @@ const LettersFile = "letters.txt"
 func (s *Service) OnThisMachine() bool {
 	base, err := url.Parse(s.BaseURL)
 	return err == nil && Loopback(s.Listen) && Loopback(net.JoinHostPort(base.Hostname(), "0"))
+}
+
+// Check refuses values that no other part of the service would refuse. The error names the
+// setting.
+func (s *Service) Check() error {
+	if s.BaseURL != "" {
+		base, err := url.Parse(s.BaseURL)
+		if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == "" || base.User != nil || strings.Trim(base.Path, "/") != "" || base.RawQuery != "" || base.Fragment != "" {
+			return errors.New("BASE_URL must be an http or https URL without a path, such as https://countersign.example.com")
+		}
+	}
+	if s.ContactEmail != "" {
+		if _, err := accounts.CheckEmail(s.ContactEmail); err != nil {
+			return errors.New("CONTACT_EMAIL must be one e-mail address, such as security@example.com")
+		}
+	}
+	if s.StripeAPIBase != "" && s.StripeKey == "" {
+		return errors.New("STRIPE_API_BASE is set: also set STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET, or unset it")
+	}
+	if s.TraceHeaders != "" && s.Traces == "" {
+		return errors.New("OTEL_EXPORTER_OTLP_HEADERS is set: also set OTEL_EXPORTER_OTLP_ENDPOINT, or unset it")
+	}
+	return s.Reachable()
 }
 
 // Reachable refuses a listener on all addresses of the machine without a base URL, because

@@ -50,8 +50,8 @@ func (x *X402) Open(ctx context.Context, d *Ledger, onThisMachine bool, log *slo
 		if local {
 			mode = payments.ModeDev
 		}
-		if x.X402URL != "" {
-			return nil, errors.New("X402_FACILITATOR_URL is set: also set X402_MODE=facilitator, or unset it")
+		if name := x.forFacilitator(); name != "" {
+			return nil, fmt.Errorf("%s is set: also set X402_MODE=facilitator, or unset it", name)
 		}
 	}
 	terms, err := x402.NewTerms(x402.Settings{Network: x.X402Network, PayTo: x.X402PayTo, Asset: x.X402Asset, AssetName: x.X402AssetName,
@@ -63,13 +63,33 @@ func (x *X402) Open(ctx context.Context, d *Ledger, onThisMachine bool, log *slo
 		return nil, err
 	case mode == payments.ModeFacilitator:
 		return x.openFacilitator(ctx, terms, log)
-	case x.X402URL != "":
-		return nil, errors.New("X402_MODE=dev asks no facilitator: unset X402_FACILITATOR_URL, or set X402_MODE=facilitator")
+	case x.forFacilitator() != "":
+		return nil, fmt.Errorf("X402_MODE=dev asks no facilitator and no chain: unset %s, or set X402_MODE=facilitator", x.forFacilitator())
 	case !local && !x.X402Remote:
 		return nil, errors.New("X402_MODE=dev moves no money, so it needs a loopback listener (LISTEN) and base URL (BASE_URL) and the private database (no DATABASE_URL), or --x402-dev-allow-remote")
 	}
 	return &Settler{Settler: x402.Dev{}, Terms: terms,
 		Said: "dev: signatures are checked, no money moves (" + terms.Network + ", to " + terms.PayTo + ")"}, nil
+}
+
+// forFacilitator returns the name of a setting that is set and that only X402_MODE=facilitator
+// uses, or "".
+func (x *X402) forFacilitator() string {
+	switch {
+	case x.X402URL != "":
+		return "X402_FACILITATOR_URL"
+	case x.X402Bearer != "":
+		return "X402_FACILITATOR_BEARER"
+	case x.X402KeyID != "":
+		return "X402_FACILITATOR_KEY_ID"
+	case x.X402KeySecret != "":
+		return "X402_FACILITATOR_SECRET"
+	case x.X402RPC != "":
+		return "X402_RPC_URL"
+	case x.X402Confirm > 1 || x.X402Confirm < 0:
+		return "X402_CONFIRMATIONS"
+	}
+	return ""
 }
 
 func (x *X402) openFacilitator(ctx context.Context, terms x402.Terms, log *slog.Logger) (*Settler, error) {

@@ -204,7 +204,7 @@ func misread(err error) error {
 	text, help := err.Error(), "countersign --help lists the commands"
 	text = valueMissing.ReplaceAllString(text, "a value is missing")
 	text = argumentMissing.ReplaceAllString(text, "$1 is missing")
-	text = numberWrong.ReplaceAllString(text, " must be a whole number but is $1")
+	text = numberWrong.ReplaceAllString(text, " must be a whole number")
 	text = fromVariable.ReplaceAllString(text, "")
 	var parse *kong.ParseError
 	if errors.As(err, &parse) {
@@ -229,7 +229,7 @@ func variables(version string) kong.Vars {
 var (
 	valueMissing    = regexp.MustCompile(`expected \S+ value but got "EOL" \(<EOL>\)`)
 	argumentMissing = regexp.MustCompile(`expected "(<[^"]+)"`)
-	numberWrong     = regexp.MustCompile(`: expected a valid 64 bit (?:int|uint) but got (".*?")`)
+	numberWrong     = regexp.MustCompile(`: expected a valid 64 bit (?:int|uint) but got ".*?"`)
 	fromVariable    = regexp.MustCompile(` \(from envar .*\)$`)
 	flagNamed       = regexp.MustCompile(`^--[a-z0-9-]+`)
 )

@@ -909,6 +909,33 @@ func TestAStoppedVerificationLeavesNothing(t *testing.T) {
 	}
 }
 
+// sparse returns an archive with a sparse file: its map says that it has only zeros. Package tar
+// reads such archives and does not write them.
+func sparse(name string, size int) []byte {
+	var text []byte
+	add := func(kind byte, name string, content []byte) {
+		header := make([]byte, 512)
+		for at, field := range map[int]string{0: name, 100: "0000600\x00", 124: fmt.Sprintf("%011o\x00", len(content)), 148: "        ", 156: string(kind), 257: "ustar\x0000"} {
+			copy(header[at:], field)
+		}
+		sum := 0
+		for _, b := range header {
+			sum += int(b)
+		}
+		copy(header[148:], fmt.Sprintf("%06o\x00 ", sum))
+		text = append(append(text, header...), content...)
+		text = append(text, make([]byte, -len(text)&511)...)
+	}
+	var records []byte
+	for _, record := range []string{"GNU.sparse.major=1", "GNU.sparse.minor=0", "GNU.sparse.name=" + name, fmt.Sprint("GNU.sparse.realsize=", size)} {
+		length := len(record) + 4 // two digits, a space and a line feed
+		records = fmt.Appendf(records, "%d %s\n", length, record)
+	}
+	add('x', "pax", records)
+	add('0', "sparse", append(fmt.Appendf(nil, "1\n%d\n0\n", size), make([]byte, 500)...)[:512])
+	return compressed(append(text, make([]byte, 1024)...))
+}
+
 // Archives that are not bundles are refused early: links, names outside of the folder, duplicate
 // names, excessive sizes.
 func TestHostileArchivesAreRefused(t *testing.T) {
@@ -961,6 +988,7 @@ func TestHostileArchivesAreRefused(t *testing.T) {
 		"a cut tail":         packed(good)[:len(packed(good))-1],
 		"text behind it":     append(packed(good), "more"...),
 		"zeros without end":  compressed(append(unpacked(packed(good)), make([]byte, 2<<20)...)),
+		"a sparse file":      sparse("export/events.jsonl", 1<<20),
 		"another's archive":  packed(with(func(h *tar.Header) { h.Name = "src/main.go" })),
 	} {
 		if err := opened(text); err == nil {

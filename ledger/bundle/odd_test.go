@@ -3,7 +3,11 @@ package bundle_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -112,4 +116,52 @@ func differentlyRead() map[string]altered {
 		cases["a proof with "+name] = altered{files: with("proofs/inclusion.jsonl", []byte(strings.Replace(proofs, `"pos":2`, `"pos":`+position, 1))), reason: "proofs/inclusion.jsonl line 1: form"}
 	}
 	return cases
+}
+
+// The verifiers in Go and Python read the same keys from a key set: names of members have one
+// spelling, and no key is of every partition.
+func TestKeySetsAreReadAlike(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("there is no Python here; .ci/bundle/run has one")
+	}
+	folder, tool, good := t.TempDir(), t.TempDir(), string(jwks(trusted()))
+	write(t, folder, draw())
+	write(t, tool, map[string][]byte{"verify.py": bundle.VerifierPy})
+	cases := []struct{ name, old, new, reason string }{
+		{"as it is", "", "", ""},
+		{"KID", `"kid"`, `"KID"`, "keys: there is no record key"},
+		{"X", `"x"`, `"X"`, "keys: there is no record key"},
+		{"a twin in another case", `"crv":`, `"Crv":"P-256","crv":`, ""},
+		{"every partition", `"svc_partition":0`, `"svc_partition":-1`, "manifest.json: key"},
+		{"no integer", `"svc_from_position":1`, `"svc_from_position":1.0`, "keys: "},
+		{"no number", `"kty":"OKP"`, `"kty":NaN`, "keys: "},
+	}
+	var arguments [][]string
+	for _, c := range cases {
+		write(t, tool, map[string][]byte{c.name: []byte(strings.ReplaceAll(good, c.old, c.new))})
+		arguments = append(arguments, []string{"--keys", filepath.Join(tool, c.name), folder})
+	}
+	for i, ran := range verifyPy(t, python, tool, arguments) {
+		c, r := cases[i], bundle.Result{}
+		keys, err := bundle.ReadKeySet(must(os.ReadFile(filepath.Join(tool, c.name))))
+		if err != nil {
+			err = fmt.Errorf("keys: %w", err)
+		} else {
+			r, err = verdictIn(t, folder, keys, nil)
+		}
+		said, code := r.Reason, 1
+		switch {
+		case err != nil:
+			said, code = err.Error(), 2
+		case r.Valid:
+			code = 0
+		}
+		if !strings.HasPrefix(said, c.reason) || c.reason == "" && code != 0 {
+			t.Errorf("%s: Go says %q", c.name, said)
+		}
+		if ran.Code != code || !strings.Contains(ran.Out, c.reason) {
+			t.Errorf("%s: Python says %d %s", c.name, ran.Code, ran.Out)
+		}
+	}
 }

@@ -262,7 +262,7 @@ def read_keys(text):
     keys, kinds = {}, {"crv": str, "x": str, "kid": str, "svc_purpose": str, "svc_partition": int, "svc_from_position": int, "svc_to_position": int,
                    "svc_void_from_position": int}
     try:
-        listed = json.loads(text.decode("utf-8"), object_pairs_hook=_unique)["keys"] or []
+        listed = json.loads(text.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no)["keys"] or []
         for k in listed:
             if any(k.get(name) is not None and type(k[name]) is not kind for name, kind in kinds.items()):
                 raise TypeError

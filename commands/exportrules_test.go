@@ -148,3 +148,18 @@ func TestAnExportIsBuiltAgainAfterItsNoteWasWitnessed(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A bound that no manifest can state is refused: the year 10000 has another form, and no event is
+// before 1970. An export without the bound would contain more than was requested.
+func TestBoundsThatNoExportCanState(t *testing.T) {
+	t.Parallel()
+	a := openApp(t, ledgertest.New(t), newClock())
+	key, _ := newKey(t, a, "ada@example.com")
+	for _, filters := range []bundle.Filters{{}, {Decision: "deny"}} {
+		for to, message := range map[string]string{"9999-12-31T23:59:59-05:00": "to must be before the year 10000", "1969-12-31T23:59:59Z": "to must be after 1970-01-01T00:00:00Z"} {
+			filters.To = to
+			_, err := a.ExportHistory(t.Context(), evidence.Export{Tenant: a.Ledger.Service(key[5:17]), Filters: filters, Actor: "operator", Folder: t.TempDir()})
+			wantRefusal(t, err, "invalid_value", message)
+		}
+	}
+}

@@ -68,7 +68,7 @@ func (x *exporting) ask(ctx context.Context) error {
 }
 
 // instant parses a bound of the period and rewrites it in UTC with microseconds, the form that
-// verifiers read. A bound before 1970 is removed, since no event is that old. It returns 0 if
+// verifiers read. A beginning before 1970 is removed, since no event is that old. It returns 0 if
 // there is no bound.
 func instant(name string, bound *string) (us int64, err error) {
 	if *bound == "" {
@@ -78,11 +78,16 @@ func instant(name string, bound *string) (us int64, err error) {
 	if err != nil {
 		return 0, policy.Refuse("invalid_value", "/"+name, name+" must be an RFC 3339 time")
 	}
-	if at.UnixMicro() <= 0 {
+	switch at = at.UTC(); {
+	case at.Year() > 9999: // a time zone can make this of a year that RFC 3339 has
+		return 0, policy.Refuse("invalid_value", "/"+name, name+" must be before the year 10000")
+	case at.UnixMicro() <= 0 && name == "to":
+		return 0, policy.Refuse("invalid_value", "/to", "to must be after 1970-01-01T00:00:00Z")
+	case at.UnixMicro() <= 0:
 		*bound = ""
 		return 0, nil
 	}
-	*bound = at.UTC().Format("2006-01-02T15:04:05.999999Z")
+	*bound = at.Format("2006-01-02T15:04:05.999999Z")
 	return at.UnixMicro(), nil
 }
 

@@ -567,6 +567,10 @@ var oddJSON = []string{`"\ud800"`, `"\ud83d\ude00"`, `1e999`, `-0`, `01`, `1.`, 
 	strings.Repeat("[", 62) + strings.Repeat("]", 62), strings.Repeat("[", 64) + strings.Repeat("]", 64), strings.Repeat("[", 3000) + strings.Repeat("]", 3000), `[`, `"`, `1}{`, `null,"record":null`, `1,"integrity":{},"record":{}`,
 	`1,"integrity":{"keyId":""},"record":{"orgId":1e999}`, `1,"integrity":[],"record":{}`, `1,"\u0069ntegrity":{},"\u0072ecord":{}`}
 
+// oddLines lists signature lines of a note, without the dash at the beginning.
+var oddLines = []string{"w.example AAAAAAAAAAA=", "w\u00a0example AAAAAAAAAAA=", "w\u3000x AAAAAAAAAAA=", "w\u0085x AAAAAAAAAAA=", "w\u2028x AAAAAAAAAAA=", "w\u200bx AAAAAAAAAAA=", "w+x AAAAAAAAAAA=", "w\x1cx AAAAAAAAAAA=",
+	"w\xffx AAAAAAAAAAA=", "w  AAAAAAAAAAA=", "w AAAAAAAAAAB=", "w AAAAAA==", "w ", "w AAAAAAAAAAA=\r", origin + " AAAAAAAAAAA=", "w AAAA AAAAAAA=", "w AAAAAAAAAAA=\n"}
+
 // mutate changes one detail of a bundle. In half of the cases it signs the manifest again, as an
 // insider could.
 func mutate(r *rand.Rand, files map[string][]byte) map[string][]byte {
@@ -575,7 +579,11 @@ func mutate(r *rand.Rand, files map[string][]byte) map[string][]byte {
 	weighted := []string{"manifest.json", "checkpoint.txt", "openings.jsonl", "proofs/inclusion.jsonl", "events.jsonl", "events.jsonl", "events.jsonl", "events.jsonl", names[r.IntN(len(names))]}
 	name := weighted[r.IntN(len(weighted))]
 	text := bytes.Clone(files[name])
-	switch r.IntN(11) {
+	switch r.IntN(12) {
+	case 11: // a line of a witness that is not known, or of another form
+		odd := oddLines[r.IntN(len(oddLines))]
+		files["checkpoint.txt"] = append(bytes.Clone(files["checkpoint.txt"]), "— "+odd+"\n"...)
+		return resign(r, files)
 	case 9, 10: // a member of another type, or too large for some readers
 		return otherMember(r, files, name)
 	case 8: // a payload that JSON readers interpret differently, with correct hashes
@@ -634,7 +642,7 @@ func mutate(r *rand.Rand, files map[string][]byte) map[string][]byte {
 }
 
 // otherMembers lists canonical values of all kinds.
-var otherMembers = []string{`null`, `true`, `""`, `"x"`, `[]`, `{}`, `[1]`, `{"a":"b"}`, `-1`, `0`, `1`, `3`, `32768`, `2147483648`, `9007199254740991`, `9007199254740993`, `18446744073709551615`, `{"a":1}`}
+var otherMembers = []string{`null`, `true`, `""`, `"x"`, `[]`, `{}`, `[1]`, `{"a":"b"}`, `-1`, `0`, `1`, `3`, `32768`, `2147483648`, `9007199254740991`, `9007199254740993`, `18446744073709551615`, `{"a":1}`, `0.5`, `1e+21`}
 
 // otherMember replaces, removes or adds one member of a line, at the top or one level below. It
 // then recomputes hashes and signatures.
@@ -901,6 +909,33 @@ func TestAStoppedVerificationLeavesNothing(t *testing.T) {
 	}
 }
 
+// sparse returns an archive with a sparse file: its map says that it has only zeros. Package tar
+// reads such archives and does not write them.
+func sparse(name string, size int) []byte {
+	var text []byte
+	add := func(kind byte, name string, content []byte) {
+		header := make([]byte, 512)
+		for at, field := range map[int]string{0: name, 100: "0000600\x00", 124: fmt.Sprintf("%011o\x00", len(content)), 148: "        ", 156: string(kind), 257: "ustar\x0000"} {
+			copy(header[at:], field)
+		}
+		sum := 0
+		for _, b := range header {
+			sum += int(b)
+		}
+		copy(header[148:], fmt.Sprintf("%06o\x00 ", sum))
+		text = append(append(text, header...), content...)
+		text = append(text, make([]byte, -len(text)&511)...)
+	}
+	var records []byte
+	for _, record := range []string{"GNU.sparse.major=1", "GNU.sparse.minor=0", "GNU.sparse.name=" + name, fmt.Sprint("GNU.sparse.realsize=", size)} {
+		length := len(record) + 4 // two digits, a space and a line feed
+		records = fmt.Appendf(records, "%d %s\n", length, record)
+	}
+	add('x', "pax", records)
+	add('0', "sparse", append(fmt.Appendf(nil, "1\n%d\n0\n", size), make([]byte, 500)...)[:512])
+	return compressed(append(text, make([]byte, 1024)...))
+}
+
 // Archives that are not bundles are refused early: links, names outside of the folder, duplicate
 // names, excessive sizes.
 func TestHostileArchivesAreRefused(t *testing.T) {
@@ -953,6 +988,7 @@ func TestHostileArchivesAreRefused(t *testing.T) {
 		"a cut tail":         packed(good)[:len(packed(good))-1],
 		"text behind it":     append(packed(good), "more"...),
 		"zeros without end":  compressed(append(unpacked(packed(good)), make([]byte, 2<<20)...)),
+		"a sparse file":      sparse("export/events.jsonl", 1<<20),
 		"another's archive":  packed(with(func(h *tar.Header) { h.Name = "src/main.go" })),
 	} {
 		if err := opened(text); err == nil {

@@ -389,7 +389,7 @@ func unpack(ctx context.Context, packed io.Reader, put func(name string, from io
 		if folder || header.Typeflag == tar.TypeXGlobalHeader || !ours && header.Typeflag == tar.TypeReg && ofSystem(whole) {
 			continue
 		}
-		if !ours || header.Typeflag != tar.TypeReg || seen[name] || len(seen) == maxFiles {
+		if !ours || header.Typeflag != tar.TypeReg || isSparse(header) || seen[name] || len(seen) == maxFiles {
 			return errNotOurs
 		}
 		seen[name] = true
@@ -397,6 +397,17 @@ func unpack(ctx context.Context, packed io.Reader, put func(name string, from io
 			return fmt.Errorf("read the bundle: %w", err)
 		}
 	}
+}
+
+// isSparse reports whether a file of an archive is sparse. Its header of a few bytes can stand for
+// many gigabytes of zeros, which bounded does not count.
+func isSparse(header *tar.Header) bool {
+	for record := range header.PAXRecords {
+		if strings.HasPrefix(record, "GNU.sparse.") {
+			return true
+		}
+	}
+	return false
 }
 
 var errNotOurs = errors.New("the file is not a bundle made by countersign export, or is too large")

@@ -248,7 +248,7 @@ func isHex(text string) bool {
 // Every JSON text of a bundle must have this form. A payload may have larger integers, because it
 // is a string in its line.
 func isCanonical(text []byte) bool {
-	return len(text) <= maxLine && canon.IsCanonical(text) && canon.AllExact(text)
+	return len(text) <= maxLine && canon.IsCanonical(text) && canon.AllIntegers(text)
 }
 
 func (v *verifier) manifest(ctx context.Context) error {
@@ -270,7 +270,7 @@ func (v *verifier) manifest(ctx context.Context) error {
 	if err != nil || !manifestKinds(record) || json.Unmarshal(members["record"], &v.m) != nil || !slices.Contains([]string{Schema, SelectionSchema, DisputeSchema}, v.m.Schema) {
 		return falsef("%s: record", name)
 	}
-	if v.from, v.to, ok = v.m.Filters.Period(); !ok || v.m.FirstSequence < 1 {
+	if v.from, v.to, ok = v.m.Filters.Period(); !ok || min(v.m.FirstSequence, v.m.Count) < 1 { // without an event, nothing would show what is before the period
 		return falsef("%s: record", name)
 	}
 	v.filters, _ = canon.Members(record["filters"]) // cannot fail: manifestKinds has checked that it is an object
@@ -307,6 +307,8 @@ func (v *verifier) manifest(ctx context.Context) error {
 			return err
 		case sum != v.m.Files[other]:
 			return falsef("%s: hash", Shown(other))
+		case !isOfBundle(other):
+			v.gap("anything about the file %s (only its hash is compared with the manifest)", Shown(other))
 		}
 	}
 	// A trusted key must have signed the manifest.
@@ -398,6 +400,15 @@ func (v *verifier) mayHide(l ledger.Line) bool {
 
 // isOutside reports whether a time in microseconds since 1970 is outside of the period.
 func (v *verifier) isOutside(us int64) bool { return us < v.from || v.to > 0 && us >= v.to }
+
+// ofBundle lists the files and folders that VERIFY.md describes.
+var ofBundle = []string{"events.jsonl", "checkpoint.txt", "proofs", "keys.jsonl", "policies", "rules", "openings.jsonl", "redactions.jsonl", "pack", "timestamp", "views", "VERIFY.md", "verify.py"}
+
+// isOfBundle reports whether VERIFY.md describes a file with this name.
+func isOfBundle(name string) bool {
+	first, _, _ := strings.Cut(name, "/")
+	return slices.Contains(ofBundle, first)
+}
 
 // ofSystem reports whether operating systems create files of this name automatically.
 func ofSystem(name string) bool {

@@ -262,7 +262,7 @@ def read_keys(text):
     keys, kinds = {}, {"crv": str, "x": str, "kid": str, "svc_purpose": str, "svc_partition": int, "svc_from_position": int, "svc_to_position": int,
                    "svc_void_from_position": int}
     try:
-        listed = json.loads(text.decode("utf-8"), object_pairs_hook=_unique)["keys"] or []
+        listed = json.loads(text.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no)["keys"] or []
         for k in listed:
             if any(k.get(name) is not None and type(k[name]) is not kind for name, kind in kinds.items()):
                 raise TypeError
@@ -345,7 +345,7 @@ def open_note(text, origin, keys):
     good = False
     for line in lines[:-1].split("\n"):
         m = re.fullmatch("\u2014 ([^ +\n]+) ([A-Za-z0-9+/]+=*)", line)
-        if not m or len(b64(m.group(2))) < 5:
+        if not m or re.search(r"\s", m.group(1)) or len(b64(m.group(2))) < 5:
             return None
         signature = b64(m.group(2))
         for found in keys.values():
@@ -506,6 +506,10 @@ def of_system(name):
     """Says whether a file is one that an operating system leaves in folders without being asked."""
     base = name.split("/")[-1]
     return base in (".DS_Store", "Thumbs.db", "desktop.ini") or base.startswith("._")
+
+
+# The files and folders that VERIFY.md describes.
+OF_BUNDLE = ("events.jsonl", "checkpoint.txt", "proofs", "keys.jsonl", "policies", "rules", "openings.jsonl", "redactions.jsonl", "pack", "timestamp", "views", "VERIFY.md", "verify.py")
 
 
 def shown(name):
@@ -800,7 +804,7 @@ class Bundle:
                  "lastHash": str, "checkpointSize": int, "priorDecisions": dict, "filters": dict, "withheld": int, "files": dict}
         ok = all(type(r.get(n)) is k and (k is not int or r[n] >= 0) for n, k in kinds.items()) and r["schema"] in ("svc-export-v1", "svc-selection-v1", "svc-dispute-v1")
         ok = ok and all(isinstance(v, str) for v in list(r["files"].values()) + list(r["priorDecisions"].values())) and isinstance(r.get("exportId", ""), str)
-        ok = ok and all(HEX.match(v) for v in r["priorDecisions"].values()) and r["firstSequence"] >= 1
+        ok = ok and all(HEX.match(v) for v in r["priorDecisions"].values()) and r["firstSequence"] >= 1 and r["count"] >= 1  # without an event, nothing would show what is before the period
         ok = ok and all(type(v) is FILTERS.get(n) and v != "" for n, v in r["filters"].items())
         check(ok, name + ": record")
         try:
@@ -824,6 +828,8 @@ class Bundle:
             check(other in self.names, "files: %s is missing" % shown(other))
         for other in sorted(r["files"], key=utf8):
             check(self.sum(other) == r["files"][other], shown(other) + ": hash")
+            if other.split("/")[0] not in OF_BUNDLE:
+                self.gaps.append("anything about the file %s (only its hash is compared with the manifest)" % shown(other))
         self.keys = keys_of(self.given, r["partition"])
         record = canonical(r).encode()
         check(i.get("recordHash") == sha(record), name + ": recordHash")
@@ -1387,7 +1393,7 @@ def verdict(folder, keys, pin=None):
     return "valid", "", bundle.gaps, bundle
 
 
-VIEWS = "VIEWS not checked: of views/, pack/, timestamp/, VERIFY.md and verify.py it is only known that they are the files the manifest names"
+VIEWS = "VIEWS not checked: of views/, pack/, timestamp/, keys.jsonl, VERIFY.md and verify.py it is only known that they are the files the manifest names"
 ALWAYS = [
     "that every action the agents took was submitted to the service",
     "that evidence supplied by a caller is true",

@@ -155,8 +155,12 @@ func TestIntegersBeyondTheLimitAreKeptWhereNobodyComputesWithThem(t *testing.T) 
 		"9007199254740991": true, "9007199254740992": false, "-9007199254740992": false, "9007199254740992.0": false, "1e17": false,
 		"1e21": true, "1000000000000000000000": false, "0.1234567890123456": true, "1e300": true,
 	} {
-		if canon.IsExact(number) != exact || canon.AllExact([]byte(`{"1308129394817110129":["1308129394817110129",`+number+`]}`)) != exact {
+		if canon.IsExact(number) != exact {
 			t.Errorf("IsExact(%s) is %t", number, !exact)
+		}
+		integer := exact && !strings.ContainsAny(number, ".e")
+		if canon.AllIntegers([]byte(`{"1308129394817110129":["1308129394817110129",`+number+`]}`)) != integer {
+			t.Errorf("AllIntegers with %s is %t", number, !integer)
 		}
 	}
 }

@@ -13,9 +13,9 @@ func tooLarge(path string) *Error {
 	return &Error{"out_of_range", path, where(path) + " must be a number from -9007199254740991 to 9007199254740991"}
 }
 
-// AllExact reports whether IsExact is true for every number in a text that Check has accepted. It
-// ignores digits in strings.
-func AllExact(text []byte) bool {
+// AllIntegers reports whether every number in a text that Check has accepted is an integer without
+// point and exponent, for which IsExact is true. It ignores digits in strings.
+func AllIntegers(text []byte) bool {
 	for at := 0; at < len(text); {
 		switch c := text[at]; {
 		case c == '"':
@@ -25,7 +25,7 @@ func AllExact(text []byte) bool {
 			for at < len(text) && strings.IndexByte("+-.0123456789Ee", text[at]) >= 0 {
 				at++
 			}
-			if !IsExact(string(text[start:at])) {
+			if number := string(text[start:at]); strings.ContainsAny(number, ".eE") || !IsExact(number) {
 				return false
 			}
 		default:

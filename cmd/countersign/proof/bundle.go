@@ -168,7 +168,7 @@ func (c *Verify) bundle(ctx context.Context, o *screen.Output, opened *bundle.Bu
 // set. A difference makes the result not valid.
 func (c *Verify) views(ctx context.Context, opened *bundle.Bundle, result *bundle.Result) (text string, err error) {
 	if !c.Views || !result.Valid {
-		return "VIEWS not checked: of views/, pack/, VERIFY.md and verify.py it is only known that they are the files the manifest names\n", nil
+		return "VIEWS not checked: of views/, pack/, keys.jsonl, VERIFY.md and verify.py it is only known that they are the files the manifest names\n", nil
 	}
 	different, err := views.Different(ctx, opened)
 	if err != nil {

@@ -17,6 +17,10 @@ import (
 // which Batch returns. After a Nack the subscriber waits 50 to 500 ms, reads the checkpoint again
 // and sends the events after it. It ignores the topic.
 type Subscriber struct {
+	// Passes, if set before Subscribe, reports whether a batch needs no message. It is called
+	// between two messages, as checkpoint is.
+	Passes func([]Event) bool
+
 	partition  *Partition
 	checkpoint func(context.Context) (int64, error)
 
@@ -100,7 +104,7 @@ func (s *Subscriber) send(ctx context.Context, out chan<- *message.Message) {
 			}
 			// A short pause lets small batches arrive together.
 			s.partition.patience(ctx, gather)
-		case s.deliver(ctx, out, events):
+		case s.Passes != nil && s.Passes(events), s.deliver(ctx, out, events):
 			at.position, pause = events[len(events)-1].Position, feedFirstPause
 			if len(events) >= busyFeed && len(events) < feedBatch {
 				s.partition.patience(ctx, gatherBusy)

@@ -68,6 +68,42 @@ func TestSubscriberRedeliversAndSkipsNothing(t *testing.T) {
 	}
 }
 
+// A batch that Passes accepts is not sent, and the next batch follows it.
+func TestSubscriberSendsNoMessageForABatchThatPasses(t *testing.T) {
+	t.Parallel()
+	l := fixture.Open(t, ledgertest.New(t))
+	for i := range 3 {
+		if _, err := l.Append(t.Context(), fixture.One("s", ledger.Any(3), fmt.Sprint(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	subscriber := l.Partition(0).Subscriber(func(context.Context) (int64, error) { return 0, nil })
+	passed := make(chan int64, 1)
+	subscriber.Passes = func(batch []ledger.Event) bool {
+		last := batch[len(batch)-1].Position
+		if last == 3 {
+			passed <- last
+		}
+		return last <= 3
+	}
+	messages, err := subscriber.Subscribe(t.Context(), "events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-passed
+	if _, err := l.Append(t.Context(), fixture.One("s", ledger.Any(4), "after")); err != nil {
+		t.Fatal(err)
+	}
+	m := <-messages
+	m.Ack()
+	if batch := ledger.Batch(m); len(batch) != 1 || batch[0].Position != 4 {
+		t.Errorf("the first message has %d events from position %d", len(batch), batch[0].Position)
+	}
+	if err := subscriber.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // A reader on another node gets each append.
 func TestAnotherNodeIsWoken(t *testing.T) {
 	t.Parallel()

@@ -44,7 +44,7 @@ func (r *reader) deliver(ctx context.Context) bool {
 		r.known = false // read the checkpoint again, as an idle feed does
 		return true
 	}
-	if err := r.take(ctx, batch); err != nil {
+	if !r.passes(batch) && r.through(ctx, batch) != nil {
 		r.known = false
 		return false
 	}

@@ -124,7 +124,9 @@ func follow(ctx context.Context, l *ledger.Ledger, log *slog.Logger, list []proj
 		}
 		p.models[m.name] = m
 		for _, r := range m.runs {
-			router.AddConsumerHandler(fmt.Sprintf("%s %d", m.name, r.partition.Number()), "events", r.partition.Subscriber(r.start), r.handle)
+			events := r.partition.Subscriber(r.start)
+			events.Passes = r.passes
+			router.AddConsumerHandler(fmt.Sprintf("%s %d", m.name, r.partition.Number()), "events", events, r.handle)
 		}
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))

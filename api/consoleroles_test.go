@@ -25,17 +25,22 @@ func TestNoLinkOfTheConsoleIsRefused(t *testing.T) {
 	denied := c.decide(t, toolBody("k2", "agent-8", "drop", "low")).decision(t)
 	c.report(t, denied, "mcp", "fulfilled")
 	c.people["developer"].form("/policies/new", url.Values{"do": {"draft"}, "policy": {`{"policyId":"default","allowedMcpServers":[]}`}})
+	documents := map[string]bool{} // opened before by another role: they are the same for all
 	for _, role := range organizations.Roles {
 		who := c.people[role]
-		found := who.crawl("/overview")
+		found, opened := who.crawl("/overview")
 		for _, page := range s.server.Pages() {
 			if may := organizations.RoleMay(role, page.Access.Right); slices.Contains([]string{"/members", "/keys", "/webhooks", "/guard", "/activity"}, page.Path) && page.Method == http.MethodGet && may != (found[page.Path] != "") {
 				t.Errorf("%s: %s is linked: %t, may be opened: %t", role, page.Path, !may, may)
 			}
 		}
 		for path, on := range found {
-			if got := who.get(path); got.status >= 400 {
-				t.Errorf("%s: %s, a link on %s, answers %d", role, path, on, got.status)
+			status := opened[path]
+			if status == 0 && !documents[path] {
+				documents[path], status = true, who.get(path).status
+			}
+			if status >= 400 {
+				t.Errorf("%s: %s, a link on %s, answers %d", role, path, on, status)
 			}
 		}
 	}
@@ -47,15 +52,17 @@ var (
 )
 
 // crawl follows the links of the console, starting at a page. It returns each address with the
-// first page that links to it.
-func (b *browser) crawl(from string) (found map[string]string) {
+// first page that links to it, and the status of each page of the console. It leaves out lists
+// with three or more filters, because there are thousands of combinations.
+func (b *browser) crawl(from string) (found map[string]string, opened map[string]int) {
 	b.t.Helper()
-	found = map[string]string{from: "the address line"}
+	found, opened = map[string]string{from: "the address line"}, map[string]int{}
 	for open := []string{from}; len(open) > 0; open = open[1:] {
 		got := b.get(open[0])
+		opened[open[0]] = got.status
 		for _, m := range hrefPattern.FindAllStringSubmatch(got.body, -1) {
 			path := html.UnescapeString(m[1])
-			if found[path] != "" {
+			if found[path] != "" || strings.Count(path, "&") > 1 {
 				continue
 			}
 			found[path] = open[0]
@@ -64,7 +71,7 @@ func (b *browser) crawl(from string) (found map[string]string) {
 			}
 		}
 	}
-	return found
+	return found, opened
 }
 
 // TestADeveloperReadsThatItIsOnlyTheirs checks that each list tells a developer that it shows only

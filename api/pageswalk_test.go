@@ -42,7 +42,7 @@ func pagesOf(t *testing.T, s *site) (who *browser, places []string) {
 	}
 	return owner, []string{agent, draft, "/", "/overview", "/spend", "/spend?days=7", "/activity", "/start", "/search?q=files", "/reviews", "/reviews/" + waiting, "/decisions", "/decisions?conformance=violation", "/decisions?text=nothing",
 		"/decisions/" + denied.Record.DecisionID, "/policies", "/policies/1", "/policies/new", "/policies/new?template=strict", "/members", "/keys", "/guard", "/webhooks", "/webhooks/" + hook.WebhookID, "/account",
-		"/ledger", "/verify", "/pricing", "/docs", "/rules", "/rules/git.push.force-protected", "/changelog", "/sign-in", "/sign-in/confirm?token=x", "/no-such-page"}
+		"/ledger", "/verify", "/pricing", "/docs", "/docs/scaling", "/rules", "/rules/git.push.force-protected", "/changelog", "/sign-in", "/sign-in/confirm?token=x", "/no-such-page"}
 }
 
 // TestWalkEveryPage checks every page: it violates no rule of axe-core in either colour scheme,

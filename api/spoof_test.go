@@ -67,16 +67,14 @@ func TestNoAgentSpeaksForTheService(t *testing.T) {
 		shows(t, "the e-mail", m.Text)
 	}
 	owner := c.people["owner"]
-	pages := slices.Sorted(maps.Keys(owner.crawl("/overview")))
+	found, _ := owner.crawl("/overview")
+	pages := slices.Sorted(maps.Keys(found))
 	for _, kind := range []string{"/agents/", "/decisions/", "/reviews/", "/policies/", "/spend", "/activity"} {
 		if !slices.ContainsFunc(pages, func(page string) bool { return strings.HasPrefix(page, kind) }) {
 			t.Errorf("no page of %s was read", kind)
 		}
 	}
 	for _, page := range append(pages, "/search?q=files") {
-		if strings.Count(page, "&") > 1 { // the same list with another filter
-			continue
-		}
 		if got := owner.get(page, "Accept", "text/html"); got.status == 200 && strings.Contains(got.header.Get("Content-Type"), "html") {
 			quotes(t, page, got.body)
 		}

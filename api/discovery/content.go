@@ -10,6 +10,7 @@ import (
 	"github.com/countersign/countersign/api/site"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/api/web/public"
+	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/policy"
 )
 
@@ -66,7 +67,7 @@ func (s *Content) showMarkdown(w http.ResponseWriter, r *http.Request, p *site.P
 	d, err := s.Pages.made("the Markdown of "+p.Path, "text/markdown; charset=utf-8", func(from *site.Site) ([]byte, error) {
 		now, found := from.Page(p.Path)
 		if !found { // x402 was switched on or off a moment ago, and the page exists in one state only
-			return nil, policy.Refuse(op.CodeNotFound, "", "not found")
+			return nil, ground.ErrNotFound
 		}
 		return []byte(now.Markdown), nil
 	})

@@ -409,5 +409,5 @@ func (s *Discovery) agentSkill(c *op.Call) (op.Reply, error) {
 			return op.NewDocument(skill.Body, c.Op.Media).Answer(c), nil
 		}
 	}
-	return op.Reply{}, policy.Refuse(ground.CodeNotFound, "", "not found")
+	return op.Reply{}, ground.ErrNotFound
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/countersign/countersign/commands/ground"
-	"github.com/countersign/countersign/policy"
 	"github.com/countersign/countersign/projections"
 )
 
@@ -20,7 +19,7 @@ const (
 func Error(err error) error {
 	switch {
 	case errors.Is(err, projections.ErrNotFound):
-		return policy.Refuse(ground.CodeNotFound, "", "not found")
+		return ground.ErrNotFound
 	case errors.Is(err, projections.ErrBehind):
 		return &ground.Unavailable{Cause: err}
 	}

@@ -206,7 +206,7 @@ func UpgradeURL(s *services.Services) string {
 
 // NotFound answers a request for a path that does not exist.
 func (s *Answers) NotFound(w http.ResponseWriter, r *http.Request) {
-	s.Missed(w, r, policy.Refuse(op.CodeNotFound, "", "not found"))
+	s.Missed(w, r, ground.ErrNotFound)
 }
 
 // Missed answers a request that matched no operation. It answers a browser that requests a page

@@ -2,6 +2,8 @@ package site
 
 import (
 	"bytes"
+	"html"
+	"regexp"
 	"strings"
 
 	"github.com/yuin/goldmark"
@@ -60,4 +62,20 @@ func indented(markup string) string {
 		out.WriteString(line)
 	}
 	return out.String()
+}
+
+// Heading is a heading with its id on the page.
+type Heading struct{ ID, Title string }
+
+var (
+	headingPattern = regexp.MustCompile(`<h2 id="([^"]+)">(.*?)</h2>`)
+	tagPattern     = regexp.MustCompile(`<[^>]*>`)
+)
+
+// headingsOf returns the headings of the second level of a page.
+func headingsOf(page string) (list []Heading) {
+	for _, h := range headingPattern.FindAllStringSubmatch(page, -1) {
+		list = append(list, Heading{h[1], html.UnescapeString(tagPattern.ReplaceAllString(h[2], ""))})
+	}
+	return list
 }

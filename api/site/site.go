@@ -161,11 +161,12 @@ type Page struct {
 	Version     string // version of the interface that a changelog entry announces; otherwise empty
 	Markdown    string // complete text, including the title
 
-	this   any    // service, rule or other value for which the page was generated
-	body   string // text without the title
-	render sync.Once
-	html   string
-	err    error
+	this     any    // service, rule or other value for which the page was generated
+	body     string // text without the title
+	render   sync.Once
+	html     string
+	headings []Heading
+	err      error
 
 	searched index
 }
@@ -183,8 +184,15 @@ func (p *Page) MarkdownPath() string {
 func (p *Page) HTML() (string, error) {
 	p.render.Do(func() {
 		p.html, p.err = render(p.body)
+		p.headings = headingsOf(p.html)
 	})
 	return p.html, p.err
+}
+
+// Headings returns the headings of the second level. They are found at the first call of HTML.
+func (p *Page) Headings() []Heading {
+	_, _ = p.HTML() // the caller of HTML gets the error
+	return p.headings
 }
 
 // Site contains every page, filled in for one state of the service.

@@ -124,7 +124,7 @@ type otherOrganization struct {
 // one. The answer offers to switch to that organization.
 func (s *Handler) actsForAnother(v *Visit, p organizations.Principal, of Organization) (View, error) {
 	if of.ID == "" && v.Request.Method != http.MethodPost {
-		return View{}, policy.Refuse(ground.CodeNotFound, "", "not found")
+		return View{}, ground.ErrNotFound
 	}
 	now, err := s.membership(v.Request.Context(), v.Session.Customer, p.OrgID)
 	shown := View{Template: "other-organization.html", Data: otherOrganization{of, now, s.unsent(v)}}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/commands/organizations"
 )
 
@@ -12,6 +13,7 @@ import (
 type failed struct {
 	Status    int
 	Message   string
+	Names     bool           // the message says what does not exist
 	As        *Organization  // chosen organization, if it may be the reason for the refusal
 	SignAgain bool           // the request needs a new sign-in and works after it
 	Elsewhere []Organization // other organizations of the person, which may have the page
@@ -21,7 +23,7 @@ type failed struct {
 // pageError returns the view of an error.
 func (s *Handler) pageError(v *Visit, err error) View {
 	shows, message := v.Explain(View{Template: "error.html"}, err)
-	f := failed{Status: shows.Status, Message: message, SignAgain: errors.Is(err, organizations.ErrSignInAgain), Unsent: s.unsent(v)}
+	f := failed{Status: shows.Status, Message: message, Names: !errors.Is(err, ground.ErrNotFound), SignAgain: errors.Is(err, organizations.ErrSignInAgain), Unsent: s.unsent(v)}
 	f.Unknown = shows.Status >= http.StatusInternalServerError
 	switch {
 	case shows.Status == http.StatusMethodNotAllowed:

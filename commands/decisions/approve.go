@@ -18,8 +18,6 @@ import (
 	"github.com/countersign/countersign/policy/canon"
 )
 
-var errNoDecision = policy.Refuse(ground.CodeNotFound, "", "not found")
-
 // Approve records a reviewer's signed verdict on a decision that needs a review, at most once per
 // decision. If the active policy denies the action, the reviewer can reject the decision but not
 // approve it. The member who requested the decision cannot approve it, except on the plan team if
@@ -64,7 +62,7 @@ func (a *Decisions) Approve(ctx context.Context, p organizations.Principal, deci
 func (a *Decisions) mayApprove(ctx context.Context, p organizations.Principal, c decisionCase) (self bool, err error) {
 	switch {
 	case c.recordHash == "":
-		return false, errNoDecision
+		return false, ground.ErrNotFound
 	case c.decided.Decision != assurance.NeedsReview:
 		return false, policy.Refuse(organizations.CodeConflict, "", "decision does not need a review")
 	case c.receipt:
@@ -137,7 +135,7 @@ func (a *Decisions) Record(ctx context.Context, p organizations.Principal, decis
 	}
 	i := slices.IndexFunc(history.Events, func(e ledger.Event) bool { return e.Type == eventType })
 	if i < 0 {
-		return seal.Envelope{}, errNoDecision
+		return seal.Envelope{}, ground.ErrNotFound
 	}
 	if p.OwnOnly() {
 		// An approval is visible to the actor who requested the decision.
@@ -146,12 +144,12 @@ func (a *Decisions) Record(ctx context.Context, p organizations.Principal, decis
 			actor = history.Events[0].Actor
 		}
 		if own, err := a.IsOwn(ctx, p, actor); err != nil || !own {
-			return seal.Envelope{}, errors.Join(err, errNoDecision)
+			return seal.Envelope{}, errors.Join(err, ground.ErrNotFound)
 		}
 	}
 	envelope, err := a.envelope(ctx, history.Events[i])
 	if errors.Is(err, vault.ErrErased) {
-		err = errNoDecision
+		err = ground.ErrNotFound
 	}
 	if err == nil {
 		err = a.noteOpened(ctx, p, history.Events[i], false)

@@ -65,18 +65,18 @@ func (a *Decisions) readDecision(ctx context.Context, p organizations.Principal,
 		return p, ledger.History{}, err
 	}
 	if !strings.HasPrefix(decisionID, "asd_") {
-		return p, ledger.History{}, errNoDecision
+		return p, ledger.History{}, ground.ErrNotFound
 	}
 	history, err := a.Ledger.Read(ctx, p.OrgID, decisionStream(decisionID))
 	if err != nil {
 		return p, history, ground.Refusal(err)
 	}
 	if len(history.Events) == 0 || history.Events[0].Type != events.TypeDecisionRecorded {
-		return p, history, errNoDecision
+		return p, history, ground.ErrNotFound
 	}
 	if p.OwnOnly() {
 		if own, err := a.IsOwn(ctx, p, history.Events[0].Actor); err != nil || !own {
-			return p, history, errors.Join(err, errNoDecision)
+			return p, history, errors.Join(err, ground.ErrNotFound)
 		}
 	}
 	return p, history, nil

@@ -105,6 +105,10 @@ const (
 	vaultUnavailable   = "personal data cannot be stored until the operator sets DATA_KEK; nothing was written or charged"
 )
 
+// ErrNotFound refuses an address or an id that does not exist, or that the caller may not read. It
+// does not say which of the two.
+var ErrNotFound = policy.Refuse(CodeNotFound, "", "not found")
+
 // SendAgain is the text of a refusal with CodeUnavailable.
 const SendAgain = "temporarily unavailable; retry with the same idempotencyKey"
 

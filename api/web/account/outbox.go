@@ -32,12 +32,12 @@ func atOutbox(v *web.Visit) error {
 	}
 	for _, host := range []string{name, peer} {
 		if ip, err := netip.ParseAddr(strings.Trim(host, "[]")); host != "localhost" && (err != nil || !ip.IsLoopback()) {
-			return policy.Refuse(ground.CodeNotFound, "", "not found")
+			return ground.ErrNotFound
 		}
 	}
 	for header := range v.Request.Header {
 		if header == "Forwarded" || header == "Via" || header == "X-Real-Ip" || strings.HasPrefix(header, "X-Forwarded-") || strings.HasPrefix(header, "Cf-") {
-			return policy.Refuse(ground.CodeNotFound, "", "not found")
+			return ground.ErrNotFound
 		}
 	}
 	return nil

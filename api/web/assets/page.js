@@ -41,6 +41,17 @@ for (const link of document.querySelectorAll("[data-copy-from]")) {
   link.before(button);
 }
 
+// A table of a document that is wider than its column scrolls, so the keyboard must reach
+// it. Not every browser does this without a script.
+const reachTables = () => {
+  for (const table of document.querySelectorAll(".prose table")) {
+    if (table.scrollWidth > table.clientWidth) table.tabIndex = 0;
+    else table.removeAttribute("tabindex");
+  }
+};
+reachTables();
+addEventListener("resize", reachTables);
+
 // A second press sends nothing while the first is under way: it would issue a second
 // secret, which nobody sees. A form that downloads a file leaves its page open, so it can
 // be sent again a moment later.

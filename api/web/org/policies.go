@@ -157,7 +157,7 @@ func (r *Room) showPolicyVersion(v *web.Visit) (web.View, error) {
 	}
 	version := page.version(v.Vars["version"])
 	if version == nil {
-		return web.View{}, policy.Refuse(ground.CodeNotFound, "", "not found")
+		return web.View{}, ground.ErrNotFound
 	}
 	version.MayDraft = page.MayDraft
 	return web.View{Template: "policy.html", Data: *version}, nil
@@ -319,7 +319,7 @@ func (r *Room) showDraftPage(v *web.Visit) (web.View, error) {
 func (r *Room) draftPage(ctx context.Context, p organizations.Principal, page policyPage, id string) (web.View, error) {
 	i := slices.IndexFunc(page.Drafts, func(d decisions.Draft) bool { return d.DraftID == id })
 	if i < 0 {
-		return web.View{}, policy.Refuse(ground.CodeNotFound, "", "not found")
+		return web.View{}, ground.ErrNotFound
 	}
 	d := page.Drafts[i]
 	e := policyEditor{Text: words.IndentJSON(d.Canonical), Lint: d.Lint}

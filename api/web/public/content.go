@@ -2,9 +2,7 @@ package public
 
 import (
 	"cmp"
-	"html"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -12,7 +10,6 @@ import (
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/api/words"
 	"github.com/countersign/countersign/commands/ground"
-	"github.com/countersign/countersign/policy"
 )
 
 // contentView is the data of a page written in Markdown.
@@ -24,12 +21,9 @@ type contentView struct {
 	Answer  string   // answer to the submitted form; empty before that
 	Search  string   // scope of the search box: "rules" or "docs"; empty for no box
 
-	Headings []heading // headings of the second level, if there are enough for a list
-	Shelves  []shelf   // pages of the documentation, for its pages
+	Headings []site.Heading // headings of the second level, if there are enough for a list
+	Shelves  []shelf        // pages of the documentation, for its pages
 }
-
-// heading is a heading with its id on the page.
-type heading struct{ ID, Title string }
 
 // shelf is a group of pages of the documentation.
 type shelf struct {
@@ -39,22 +33,6 @@ type shelf struct {
 
 // minHeadings is the number of headings from which a page has a list of them.
 const minHeadings = 4
-
-var (
-	headingPattern = regexp.MustCompile(`<h2 id="([^"]+)">(.*?)</h2>`)
-	tagPattern     = regexp.MustCompile(`<[^>]*>`)
-)
-
-// headingsOf returns the headings of the second level of a page.
-func headingsOf(page string) (list []heading) {
-	for _, h := range headingPattern.FindAllStringSubmatch(page, -1) {
-		list = append(list, heading{h[1], html.UnescapeString(tagPattern.ReplaceAllString(h[2], ""))})
-	}
-	if len(list) < minHeadings {
-		return nil
-	}
-	return list
-}
 
 // shelves returns the pages of the documentation: first the page of each shelf that leads to the
 // others, then the others in the order of their titles.
@@ -89,7 +67,10 @@ func (r *Room) contentShown(p *site.Page) (contentView, error) {
 	if err != nil {
 		return contentView{}, err
 	}
-	shown := contentView{Page: p, HTML: web.Trusted(text), Headings: headingsOf(text)}
+	shown := contentView{Page: p, HTML: web.Trusted(text)}
+	if headings := p.Headings(); len(headings) >= minHeadings {
+		shown.Headings = headings
+	}
 	if p.Type == "docs" || p.Type == "guides" {
 		if shown.Shelves, err = r.shelves(); err != nil {
 			return contentView{}, err
@@ -121,7 +102,7 @@ func (r *Room) postService(v *web.Visit) (web.View, error) {
 	p, found := from.Page("/tools/" + operation)
 	form := r.Services.Form(operation)
 	if form == nil || !found {
-		return web.View{}, policy.Refuse(ground.CodeNotFound, "", "not found")
+		return web.View{}, ground.ErrNotFound
 	}
 	shown, err := r.contentShown(p)
 	if err != nil {

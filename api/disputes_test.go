@@ -25,7 +25,15 @@ import (
 func (n *node) dispute(tenant, about string, f bundle.Filters, streams ...string) (page string) {
 	n.t.Helper()
 	folder, again := n.t.TempDir(), n.t.TempDir()
-	m, err := n.app.ExportDispute(n.t.Context(), evidence.Export{Tenant: tenant, Actor: "operator", Folder: folder, Filters: f}, about)
+	e := evidence.Export{Tenant: tenant, Actor: "operator", Folder: folder, Filters: f}
+	var m evidence.Exported
+	var err error
+	if strings.HasPrefix(about, "pay_") {
+		m, err = n.app.ExportPayment(n.t.Context(), e, about)
+	} else {
+		e.Dispute = about
+		m, err = n.app.ExportHistory(n.t.Context(), e)
+	}
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -116,7 +124,7 @@ func TestADisputeAboutADecision(t *testing.T) {
 	shows(t, page, "Answer", strings.Repeat("ab", 32))
 	shows(t, page, "Receipt", "conforming")
 	for _, about := range []string{"asd_none", "pay_" + strings.Repeat("0", 32)} {
-		_, err := n.app.ExportDispute(t.Context(), evidence.Export{Tenant: org, Actor: "operator", Folder: t.TempDir()}, about)
+		_, err := n.app.ExportHistory(t.Context(), evidence.Export{Tenant: org, Actor: "operator", Folder: t.TempDir(), Dispute: about})
 		var refused *policy.Error
 		if !errors.As(err, &refused) || refused.Code != ground.CodeNotFound {
 			t.Errorf("%s: %v", about, err)

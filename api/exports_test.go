@@ -113,6 +113,81 @@ func TestExportOverHTTP(t *testing.T) {
 	}
 }
 
+// TestStatementsAndDisputePacksOverHTTP checks that a member without a shell on the server can
+// create the statement about an agent and the dispute pack of a decision. Both verify with public
+// keys alone, have the same bytes each time, and are not found in another organization.
+func TestStatementsAndDisputePacksOverHTTP(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{})
+	keepCheckpoints(n)
+	token, foreign := n.tokenWithPolicy(), n.tokenWithPolicy()
+	as := func(token string) []string {
+		return []string{"Content-Type", "application/json", "Authorization", "Bearer " + token}
+	}
+	asked := n.send(http.MethodPost, "/api/assurance/decisions", `{"protocol":"mcp","idempotencyKey":"k1","subject":{"runId":"run-1","agentId":"agent-7"},"intent":{"serverId":"files","toolName":"read"}}`, as(token)...)
+	n.wants(asked, http.StatusCreated)
+	id := asked.members(t)["record"].(map[string]any)["decisionId"].(string)
+	n.clock.Add(time.Second)
+	from, to := n.clock.Now().Add(-time.Hour).UTC().Format(time.RFC3339), n.clock.Now().UTC().Format(time.RFC3339)
+	n.clock.Add(time.Second)
+	for _, c := range []struct{ body, page, says string }{
+		{fmt.Sprintf(`{"statement":true,"agent":"agent-7","from":%q,"to":%q}`, from, to), "views/statement.html", "agent-7"},
+		{`{"statement":true,"agent":"agent-7"}`, "views/statement.html", "agent-7"},
+		{fmt.Sprintf(`{"dispute":%q}`, id), "views/dispute.html", id},
+		{fmt.Sprintf(`{"dispute":%q,"noPersonal":true}`, id), "views/dispute.html", "(personal, not shown)"},
+	} {
+		created := n.send(http.MethodPost, apievidence.ExportsPath, c.body, as(token)...)
+		var made apievidence.CreatedExport
+		if err := json.Unmarshal(created.body, &made); err != nil || created.status != http.StatusCreated {
+			t.Fatalf("%s: %v, %v", c.body, created, err)
+		}
+		if (made.Statement != nil) != strings.Contains(c.body, "statement") || (made.Dispute != nil) != strings.Contains(c.body, "dispute") {
+			t.Errorf("%s: the answer is %s", c.body, created.body)
+		}
+		path := strings.TrimPrefix(made.URL, n.app.BaseURL)
+		first, again := n.send(http.MethodGet, path, "", as(token)...), n.send(http.MethodGet, path, "", as(token)...)
+		if first.status != http.StatusOK || !bytes.Equal(first.body, again.body) {
+			t.Errorf("%s: %d, %d", c.body, first.status, again.status)
+		}
+		if a := n.send(http.MethodGet, path, "", as(foreign)...); a.status != http.StatusNotFound {
+			t.Errorf("%s, fetched by another organization: %v", c.body, a)
+		}
+		file := filepath.Join(t.TempDir(), "export.tar.gz")
+		if err := os.WriteFile(file, first.body, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		files, err := bundle.Open(t.Context(), file, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer files.Close()
+		if r, err := bundle.Verify(t.Context(), files, bundle.Trust{Keys: exportKeys(n)}, nil); err != nil || !r.Valid {
+			t.Errorf("%s: %+v, %v", c.body, r, err)
+		}
+		if page, err := files.Text(c.page); err != nil || !bytes.Contains(page, []byte(c.says)) {
+			t.Errorf("%s: %s does not have %q, %v", c.body, c.page, c.says, err)
+		}
+	}
+	for _, c := range []struct {
+		token, body string
+		status      int
+		says        string
+	}{
+		{foreign, fmt.Sprintf(`{"dispute":%q}`, id), 404, "no decision of this organization has this id"},
+		{token, `{"dispute":"asd_none"}`, 404, "no decision of this organization has this id"},
+		{token, `{"dispute":"pay_00000000000000000000000000000000"}`, 400, "dispute"},
+		{token, fmt.Sprintf(`{"dispute":%q,"agent":"agent-7"}`, id), 400, "dispute excludes every other member except noPersonal"},
+		{token, fmt.Sprintf(`{"dispute":%q,"statement":true}`, id), 400, "dispute excludes every other member except noPersonal"},
+		{token, `{"statement":true}`, 400, "a statement requires agent"},
+		{token, `{"statement":true,"agent":"agent-7","decision":"deny"}`, 400, "statement excludes protocol, decision and run"},
+		{foreign, `{"statement":true,"agent":"agent-7"}`, 404, "agent must be the id of an agent that a decision of the organization names"},
+	} {
+		if a := n.send(http.MethodPost, apievidence.ExportsPath, c.body, as(c.token)...); a.status != c.status || !strings.Contains(string(a.body), c.says) {
+			t.Errorf("%s: %v, want %d %q", c.body, a, c.status, c.says)
+		}
+	}
+}
+
 // TestAnExportOfAnAgentKeepsNoNameOfIt checks that the manifest of an export of one agent names
 // the agent. In the ledger the agent's id is encrypted. Members with the right can decrypt it. An
 // erasure removes it from every later export, even if the agent never did anything.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/discovery"
-	"github.com/countersign/countersign/api/evidence"
+	apievidence "github.com/countersign/countersign/api/evidence"
 	"github.com/countersign/countersign/api/mail"
 	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/api/plot"
@@ -20,10 +20,10 @@ import (
 	"github.com/countersign/countersign/api/web/review"
 	"github.com/countersign/countersign/api/words"
 	"github.com/countersign/countersign/commands/decisions"
+	"github.com/countersign/countersign/commands/evidence"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/commands/store"
 	"github.com/countersign/countersign/ledger/audit"
-	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy"
 )
@@ -53,10 +53,7 @@ func (s *Server) newPages(markdown *discovery.Pages, outbox *mail.Outbox) error 
 		Approved: func(said decisions.Recorded) {
 			_, _ = request.Recorded(s.path.Telemetry.Approvals, "verdict", said, nil)
 		},
-		Export: func(ctx context.Context, p organizations.Principal, f bundle.Filters) (string, error) {
-			manifest, err := s.exports.Export(ctx, p, f)
-			return evidence.ExportsPath + "/" + manifest.ExportID, err
-		},
+		Export: s.exportForPage,
 	}
 	answers := s.path.Answers
 	var err error
@@ -72,6 +69,12 @@ func (s *Server) newPages(markdown *discovery.Pages, outbox *mail.Outbox) error 
 			Fail: func(w http.ResponseWriter, r *http.Request, err error) { answers.Fail(w, r, false, err) }},
 	})
 	return err
+}
+
+// exportForPage records an export and returns the path of its bundle.
+func (s *Server) exportForPage(ctx context.Context, p organizations.Principal, e evidence.Export) (path string, err error) {
+	manifest, err := s.exports.Export(ctx, p, e)
+	return apievidence.ExportsPath + "/" + manifest.ExportID, err
 }
 
 // mayTry limits the verdicts on the home page, which are free and require no credential.

@@ -13,6 +13,7 @@ import (
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/policy/canon"
+	"github.com/countersign/countersign/policy/shape"
 	"github.com/countersign/countersign/projections"
 )
 
@@ -23,14 +24,17 @@ const maxExported = 20_000
 // ExportsPath is the path at which exports are created and fetched.
 const ExportsPath = "/api/assurance/exports"
 
-// exportRequest selects the decisions of an export. Every member is optional.
+// exportRequest selects the events of an export, and what it adds to them. Every member is
+// optional.
 type exportRequest struct {
 	From       string `json:"from,omitempty" jsonschema:"format=date-time" jsonschema_description:"Only events from this time on, RFC 3339."`
 	To         string `json:"to,omitempty" jsonschema:"format=date-time" jsonschema_description:"Only events before this time, RFC 3339."`
 	Protocol   string `json:"protocol,omitempty" jsonschema:"enum=x402,enum=mcp"`
 	Decision   string `json:"decision,omitempty" jsonschema:"enum=allow,enum=deny,enum=needs_review"`
-	Agent      string `json:"agent,omitempty" jsonschema:"maxLength=200" jsonschema_description:"subject.agentId of the decisions."`
-	Run        string `json:"run,omitempty" jsonschema:"maxLength=200" jsonschema_description:"subject.runId of the decisions."`
+	Agent      string `json:"agent,omitempty" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"subject.agentId of the decisions."`
+	Run        string `json:"run,omitempty" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"subject.runId of the decisions."`
+	Statement  bool   `json:"statement,omitempty" jsonschema_description:"true adds a statement of what the agent did in the period: counts and amounts that verifiers compute again. Requires agent."`
+	Dispute    string `json:"dispute,omitempty" jsonschema:"pattern=^asd_,maxLength=40" jsonschema_description:"Id of a decision: the bundle is a dispute pack with only the events about this decision, and a page that explains them."`
 	NoPersonal bool   `json:"noPersonal,omitempty" jsonschema_description:"true omits the members with personal data."`
 }
 
@@ -49,6 +53,11 @@ var createExport = &op.Operation{
 	Summary: "Export the organization's signed history, with proofs and a verifier. The export is recorded as an event, and url in the answer is the address of the bundle.",
 	Access:  credential.WithRight(organizations.RightExport), Input: reflect.TypeFor[exportRequest](), Output: reflect.TypeFor[CreatedExport](),
 	Success: http.StatusCreated, Errors: []int{400, 401, 403, 404, 413, 503}, Example: `{"from":"2026-07-01T00:00:00Z","to":"2026-10-01T00:00:00Z"}`,
+	Refuses: []string{"invalid_value", "missing_field"},
+	Conditions: []any{
+		shape.When(shape.Given("dispute"), shape.All(shape.NoneGiven("from", "to", "protocol", "decision", "agent", "run"), shape.Not(shape.Is("statement", true)))),
+		shape.When(shape.Is("statement", true), shape.All(shape.Given("agent"), shape.NoneGiven("protocol", "decision", "run"))),
+	},
 }
 
 // Exports creates and serves exports of an organization's history.
@@ -67,8 +76,8 @@ func (s *Exports) createExport(c *op.Call) (op.Reply, error) {
 	if err := canon.Decode(c.Body, &in); err != nil {
 		return op.Reply{}, err
 	}
-	manifest, err := s.Export(c.Request.Context(), c.Principal, bundle.Filters{From: in.From, To: in.To, Protocol: in.Protocol, Decision: in.Decision,
-		Agent: in.Agent, Run: in.Run, NoPersonal: in.NoPersonal})
+	manifest, err := s.Export(c.Request.Context(), c.Principal, evidence.Export{Statement: in.Statement, Dispute: in.Dispute,
+		Filters: bundle.Filters{From: in.From, To: in.To, Protocol: in.Protocol, Decision: in.Decision, Agent: in.Agent, Run: in.Run, NoPersonal: in.NoPersonal}})
 	if err != nil {
 		return op.Reply{}, err
 	}
@@ -76,15 +85,16 @@ func (s *Exports) createExport(c *op.Call) (op.Reply, error) {
 		Header: op.Private()}, nil
 }
 
-// Export records an export as an event. The bundle is generated from this event each time it is
-// fetched.
-func (s *Exports) Export(ctx context.Context, p organizations.Principal, f bundle.Filters) (evidence.Exported, error) {
+// Export records an export of the principal's organization as an event. The caller sets Filters,
+// Statement and Dispute. The bundle is generated from this event each time it is fetched.
+func (s *Exports) Export(ctx context.Context, p organizations.Principal, e evidence.Export) (evidence.Exported, error) {
 	folder, err := os.MkdirTemp("", "countersign-export-*")
 	if err != nil {
 		return evidence.Exported{}, err
 	}
 	defer os.RemoveAll(folder)
-	return s.Commands.ExportHistory(ctx, evidence.Export{Tenant: p.OrgID, Actor: p.ActorID, Folder: folder, Filters: f, Most: maxExported})
+	e.Tenant, e.Actor, e.Folder, e.Most = p.OrgID, p.ActorID, folder, maxExported
+	return s.Commands.ExportHistory(ctx, e)
 }
 
 var getExport = &op.Operation{

@@ -240,7 +240,7 @@ func TestADisputePackIsVerifiedOrRefused(t *testing.T) {
 	id, _, _ = strings.Cut(id, `"`)
 	a.run(2, "name one decision or payment", "dispute", "--out", in("none.tar.gz"))
 	a.run(2, "--decision must be the id of a decision", "dispute", "--decision", "pay_1", "--out", in("none.tar.gz"))
-	a.run(2, "neither a payment nor a decision", "dispute", "--decision", "asd_none", "--out", in("none.tar.gz"))
+	a.run(2, "no decision of this organization has this id", "dispute", "--decision", "asd_none", "--out", in("none.tar.gz"))
 	a.run(0, "decision/"+id+": 1 events", "dispute", "--decision", id, "--out", in("dispute.tar.gz"))
 	bare.run(0, "PROVEN      whole: decision/"+id+": events 1 to 1\n", "verify", in("dispute.tar.gz"), "--keys", in("jwks.json"))
 	bare.run(0, "the 1 kept records that the filters cover", "verify", in("dispute.tar.gz"), "--keys", in("jwks.json"), "--with", in("kept"))

@@ -13,36 +13,41 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
-// ExportDispute writes a bundle with all events about one purchase or tool call and a page that
-// explains them, and records export.created. The argument `about` is the id of an x402 payment, or
-// of a decision of the tenant. A payment's tenant follows from its id.
-func (a *Evidence) ExportDispute(ctx context.Context, e Export, about string) (Exported, error) {
-	ofPayment := strings.HasPrefix(about, "pay_")
-	if ofPayment {
-		e.Tenant = a.ServiceOf(about)
-	}
+// ExportPayment writes a bundle with all events about one x402 payment, and a page that explains
+// them, and records export.created. The payment's tenant follows from its id. For a decision of a
+// tenant, see Export.Dispute.
+func (a *Evidence) ExportPayment(ctx context.Context, e Export, paymentID string) (Exported, error) {
+	e.Tenant = a.ServiceOf(paymentID)
 	x := a.exporting(e)
-	x.manifest.Schema = bundle.DisputeSchema
-	read := func(ctx context.Context) error {
-		head, err := x.home().Head(ctx)
-		if err != nil {
-			return err
-		}
-		x.manifest.Dispute = &bundle.Dispute{Through: head}
-		if ofPayment {
-			err = x.paymentStreams(ctx, about)
-		} else {
-			_, err = x.stream(ctx, "decision/"+about)
-		}
-		if err == nil && len(x.manifest.Dispute.Streams) == 0 {
-			err = policy.Refuse(ground.CodeNotFound, "", "neither a payment nor a decision of this organization has this id")
-		}
-		if err != nil {
-			return err
-		}
-		return x.cover(ctx, head)
+	list := func(ctx context.Context) error {
+		return x.dispute(ctx, "no payment has this id", func(ctx context.Context) error { return x.paymentStreams(ctx, paymentID) })
 	}
-	return x.run(ctx, []func(context.Context) error{read, x.writeDispute, x.writeRest, x.record})
+	return x.run(ctx, []func(context.Context) error{list, x.writeDispute, x.writeRest, x.record})
+}
+
+// decisionStream lists the stream of the decision that Export.Dispute names.
+func (x *exporting) decisionStream(ctx context.Context) error {
+	return x.dispute(ctx, "no decision of this organization has this id", func(ctx context.Context) error {
+		_, err := x.stream(ctx, "decision/"+x.e.Dispute)
+		return err
+	})
+}
+
+// dispute begins the manifest of a dispute pack: list adds the streams that the pack contains. If
+// it adds none, dispute refuses the export with the text unknown.
+func (x *exporting) dispute(ctx context.Context, unknown string, list func(context.Context) error) error {
+	head, err := x.home().Head(ctx)
+	if err != nil {
+		return err
+	}
+	x.manifest.Schema, x.manifest.Dispute = bundle.DisputeSchema, &bundle.Dispute{Through: head}
+	if err := list(ctx); err != nil {
+		return err
+	}
+	if len(x.manifest.Dispute.Streams) == 0 {
+		return policy.Refuse(ground.CodeNotFound, "/dispute", unknown)
+	}
+	return x.cover(ctx, head)
 }
 
 // stream returns the events of a stream, and lists the stream in the manifest if it has events.

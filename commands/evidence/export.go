@@ -60,7 +60,8 @@ type Export struct {
 	Ready    func() error            // called when all files are written, before the export is recorded; may be nil
 
 	FullSpeed bool    // do not slow down for concurrent appends
-	Statement bool    // add a statement with counts to the manifest; requires the filters Agent and Receipts
+	Statement bool    // add a statement with counts to the manifest; requires the filter Agent and sets Receipts
+	Dispute   string  // id of a decision of the tenant: export only the events about it; empty for other exports
 	Pack      Pack    // writes additional files; may be nil
 	Recall    *Recall // evaluates the exported events again; may be nil
 }
@@ -146,15 +147,35 @@ func shortHash(name string) [16]byte {
 // this event is the bundle's manifest. Exporting the same range under the same checkpoint again
 // gives the same files, except manifest.json.
 func (a *Evidence) ExportHistory(ctx context.Context, e Export) (Exported, error) {
-	if bundle.Reversed(e.Filters.From, e.Filters.To) {
-		return Exported{}, policy.Refuse("invalid_value", "/to", "to must be later than from")
+	if err := e.check(); err != nil {
+		return Exported{}, err
 	}
+	e.Filters.Receipts = e.Filters.Receipts || e.Statement
 	x := a.exporting(e)
-	steps := []func(context.Context) error{x.rangeOf, x.readHead, x.writeEvents, x.writeRest, x.pack, x.record}
-	if e.Filters.Selects() {
-		steps = []func(context.Context) error{x.ask, x.writeSelection, x.writeRest, x.pack, x.record}
+	switch {
+	case e.Dispute != "":
+		return x.run(ctx, []func(context.Context) error{x.decisionStream, x.writeDispute, x.writeRest, x.record})
+	case e.Filters.Selects():
+		return x.run(ctx, []func(context.Context) error{x.ask, x.writeSelection, x.writeRest, x.pack, x.record})
 	}
-	return x.run(ctx, steps)
+	return x.run(ctx, []func(context.Context) error{x.rangeOf, x.readHead, x.writeEvents, x.writeRest, x.pack, x.record})
+}
+
+// check refuses parts of an export that exclude or require each other. The operation
+// create_export publishes the same conditions.
+func (e Export) check() error {
+	f := e.Filters
+	switch {
+	case bundle.Reversed(f.From, f.To):
+		return policy.Refuse("invalid_value", "/to", "to must be later than from")
+	case e.Dispute != "" && (e.Statement || f != bundle.Filters{NoPersonal: f.NoPersonal}):
+		return policy.Refuse("mutually_exclusive", "/dispute", "dispute excludes every other member except noPersonal")
+	case e.Statement && f.Agent == "":
+		return policy.Refuse("missing_field", "/agent", "a statement requires agent")
+	case e.Statement && (f.Protocol != "" || f.Decision != "" || f.Run != ""):
+		return policy.Refuse("mutually_exclusive", "/statement", "statement excludes protocol, decision and run")
+	}
+	return nil
 }
 
 // run takes the steps of an export in order, until one fails.

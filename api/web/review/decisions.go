@@ -13,6 +13,7 @@ import (
 	"github.com/countersign/countersign/api/query"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/api/words"
+	"github.com/countersign/countersign/commands/evidence"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/ledger/seal"
 	"github.com/countersign/countersign/policy"
@@ -226,7 +227,7 @@ func (r *Room) bundleDecisions(v *web.Visit) (web.View, error) {
 	if !ok {
 		return web.View{}, policy.Refuse("mutually_exclusive", "", "a signed bundle supports only the filters decision, protocol, agent, run and period: remove the other filters, or export as CSV or JSON lines")
 	}
-	place, err := r.Export(v.Request.Context(), v.Principal, chosen)
+	place, err := r.Export(v.Request.Context(), v.Principal, evidence.Export{Filters: chosen})
 	return web.View{Location: place, Done: "The signed bundle is ready."}, err
 }
 

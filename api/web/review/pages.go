@@ -10,8 +10,8 @@ import (
 	"github.com/countersign/countersign/api/query"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands/decisions"
+	"github.com/countersign/countersign/commands/evidence"
 	"github.com/countersign/countersign/commands/organizations"
-	"github.com/countersign/countersign/ledger/bundle"
 	"github.com/countersign/countersign/projections"
 )
 
@@ -19,8 +19,8 @@ import (
 type Room struct {
 	Commands    *decisions.Decisions
 	Projections *projections.Projections
-	Approved    func(decisions.Recorded)                                                                // counts a verdict in the metrics
-	Export      func(context.Context, organizations.Principal, bundle.Filters) (path string, err error) // creates a signed bundle
+	Approved    func(decisions.Recorded)                                                                 // counts a verdict in the metrics
+	Export      func(context.Context, organizations.Principal, evidence.Export) (path string, err error) // creates a signed bundle
 }
 
 // Pages returns the table of the pages about decisions.

@@ -31,7 +31,11 @@ func (c *Dispute) Run(ctx context.Context, o *screen.Output) error {
 	}
 	m, err := c.write(ctx, o, c.Decision != "", func(n *node.Node, e evidence.Export) (evidence.Exported, error) {
 		e.Filters = bundle.Filters{NoPersonal: c.NoPersonal}
-		return n.App.ExportDispute(ctx, e, c.Payment+c.Decision)
+		if c.Payment != "" {
+			return n.App.ExportPayment(ctx, e, c.Payment)
+		}
+		e.Dispute = c.Decision
+		return n.App.ExportHistory(ctx, e)
 	})
 	if err != nil || c.Out == "-" {
 		return err

@@ -223,7 +223,7 @@ func (p *packing) statement(ctx context.Context, agent, file string) (says strin
 	}
 	defer os.RemoveAll(folder)
 	e := evidence.Export{Tenant: p.Org, Actor: "operator", Folder: folder, FullSpeed: p.FullSpeed, Statement: true, Filters: p.filters}
-	e.Filters.Agent, e.Filters.Receipts = agent, true
+	e.Filters.Agent = agent
 	m, err := p.n.App.ExportHistory(ctx, e)
 	if err != nil {
 		return "", err

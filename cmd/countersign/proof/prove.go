@@ -34,7 +34,7 @@ func (c *Prove) Run(ctx context.Context, o *screen.Output) error {
 		return err
 	}
 	m, err := c.write(ctx, o, true, func(n *node.Node, e evidence.Export) (evidence.Exported, error) {
-		e.Filters, e.Statement = bundle.Filters{From: from, To: to, Agent: c.Agent, Receipts: true, NoPersonal: c.NoPersonal}, true
+		e.Filters, e.Statement = bundle.Filters{From: from, To: to, Agent: c.Agent, NoPersonal: c.NoPersonal}, true
 		return n.App.ExportHistory(ctx, e)
 	})
 	if err != nil || c.Out == "-" {

@@ -14,8 +14,8 @@ import (
 )
 
 // TestNoLinkOfTheConsoleIsRefused checks for every role that each link on each page that the role
-// can reach works, and that members, tokens, webhooks, guards and activity are linked if and only
-// if the role may open them.
+// can reach works, and that members, tokens, webhooks, guards, activity and evidence are linked if
+// and only if the role may open them.
 func TestNoLinkOfTheConsoleIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
@@ -30,7 +30,7 @@ func TestNoLinkOfTheConsoleIsRefused(t *testing.T) {
 		who := c.people[role]
 		found, opened := who.crawl("/overview")
 		for _, page := range s.server.Pages() {
-			if may := organizations.RoleMay(role, page.Access.Right); slices.Contains([]string{"/members", "/keys", "/webhooks", "/guard", "/activity"}, page.Path) && page.Method == http.MethodGet && may != (found[page.Path] != "") {
+			if may := organizations.RoleMay(role, page.Access.Right); slices.Contains([]string{"/members", "/keys", "/webhooks", "/guard", "/activity", "/evidence"}, page.Path) && page.Method == http.MethodGet && may != (found[page.Path] != "") {
 				t.Errorf("%s: %s is linked: %t, may be opened: %t", role, page.Path, !may, may)
 			}
 		}
@@ -48,7 +48,7 @@ func TestNoLinkOfTheConsoleIsRefused(t *testing.T) {
 
 var (
 	hrefPattern    = regexp.MustCompile(`href="(/[^"#]*)`)
-	consolePattern = regexp.MustCompile(`^/(overview|spend|agents|activity|reviews|decisions|policies|members|keys|ledger|guard|webhooks|account)\b`)
+	consolePattern = regexp.MustCompile(`^/(overview|spend|agents|activity|evidence|reviews|decisions|policies|members|keys|ledger|guard|webhooks|account)\b`)
 )
 
 // crawl follows the links of the console, starting at a page. It returns each address with the

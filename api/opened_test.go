@@ -28,7 +28,7 @@ func TestEveryReaderOfPersonalDataIsInTheAccessHistory(t *testing.T) {
 	_, rest, _ := strings.Cut(exported.body, `"exportId":"`)
 	exportID, _, _ := strings.Cut(rest, `"`)
 
-	places := []string{"/api/assurance/decisions/" + waiting, "/api/assurance/exports/" + exportID, "/", "/overview", "/spend", "/spend?days=7", "/activity", "/start", "/search?q=files",
+	places := []string{"/api/assurance/decisions/" + waiting, "/api/assurance/exports/" + exportID, "/", "/overview", "/spend", "/spend?days=7", "/activity", "/evidence", "/start", "/search?q=files",
 		"/reviews", "/reviews/" + waiting, "/decisions", "/decisions/" + waiting, "/decisions/" + denied.Record.DecisionID,
 		"/policies", "/policies/1", "/policies/new", "/members", "/keys", "/guard", "/webhooks", "/account", "/ledger", "/verify", "/docs"}
 	for _, r := range routes {

@@ -38,6 +38,7 @@ var filled = map[string]url.Values{
 	"POST /webhooks":             {"topic": {"x"}},
 	"POST /webhooks/{id}/remove": {"reason": {"moved"}},
 	"POST /policies/freeze":      {"sure": {"yes"}},
+	"POST /evidence/export":      {"period": {"x"}},
 }
 
 // TestEveryPageAsksForTheRightThatItDeclares opens every page in every role, signed out, as a

@@ -40,7 +40,7 @@ func pagesOf(t *testing.T, s *site) (who *browser, places []string) {
 	if !strings.HasPrefix(draft, "/policies/drafts/") || agent == "" {
 		t.Fatalf("no draft or no agent: %q, %q", draft, agent)
 	}
-	return owner, []string{agent, draft, "/", "/overview", "/spend", "/spend?days=7", "/activity", "/start", "/search?q=files", "/reviews", "/reviews/" + waiting, "/decisions", "/decisions?conformance=violation", "/decisions?text=nothing",
+	return owner, []string{agent, draft, "/", "/overview", "/spend", "/spend?days=7", "/activity", "/evidence", "/start", "/search?q=files", "/reviews", "/reviews/" + waiting, "/decisions", "/decisions?conformance=violation", "/decisions?text=nothing",
 		"/decisions/" + denied.Record.DecisionID, "/policies", "/policies/1", "/policies/new", "/policies/new?template=strict", "/members", "/keys", "/guard", "/webhooks", "/webhooks/" + hook.WebhookID, "/account",
 		"/ledger", "/verify", "/pricing", "/docs", "/docs/scaling", "/rules", "/rules/git.push.force-protected", "/changelog", "/sign-in", "/sign-in/confirm?token=x", "/no-such-page"}
 }

@@ -69,7 +69,7 @@ func TestNoAgentSpeaksForTheService(t *testing.T) {
 	owner := c.people["owner"]
 	found, _ := owner.crawl("/overview")
 	pages := slices.Sorted(maps.Keys(found))
-	for _, kind := range []string{"/agents/", "/decisions/", "/reviews/", "/policies/", "/spend", "/activity"} {
+	for _, kind := range []string{"/agents/", "/decisions/", "/reviews/", "/policies/", "/spend", "/activity", "/evidence"} {
 		if !slices.ContainsFunc(pages, func(page string) bool { return strings.HasPrefix(page, kind) }) {
 			t.Errorf("no page of %s was read", kind)
 		}

@@ -38,7 +38,7 @@ type Place struct {
 func (f Frame) Places() (list []Place) {
 	for _, p := range []Place{
 		{Path: "/overview", Name: "Overview"}, {Path: "/reviews", Name: "Reviews"}, {Path: "/decisions", Name: "Decisions"}, {Path: "/spend", Name: "Spend"}, {Path: "/policies", Name: "Policies"},
-		{Path: "/members", Name: "Members"}, {Path: "/keys", Name: "API tokens"}, {Path: "/ledger", Name: "Ledger"},
+		{Path: "/evidence", Name: "Evidence"}, {Path: "/members", Name: "Members"}, {Path: "/keys", Name: "API tokens"}, {Path: "/ledger", Name: "Ledger"},
 	} {
 		if p.Current = p.Path == f.Place; f.Opens(p.Path) {
 			list = append(list, p)

@@ -12,7 +12,6 @@ import (
 	"maps"
 	"slices"
 	"sort"
-	"strings"
 	"time"
 
 	"github.com/countersign/countersign/commands/decisions"
@@ -214,10 +213,8 @@ func (a *Evidence) ExportAgain(ctx context.Context, tenant, exportID, folder str
 		return x.manifest, err
 	}
 	signed := x.manifest
-	for name := range signed.Files {
-		if strings.HasPrefix(name, packFolder) {
-			return signed, errPack
-		}
+	if hasPack(signed) {
+		return signed, errPack
 	}
 	// Write the files again, with the filters and the checkpoint that the manifest names.
 	x.e.Filters, x.manifest.Withheld, x.manifest.PriorDecisions, x.manifest.RuleSets = signed.Filters, 0, map[string]string{}, nil

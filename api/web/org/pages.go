@@ -1,5 +1,5 @@
 // Package org contains the pages of an organization: the overview, members, tokens, webhooks, the
-// guards of its coding agents, and policies.
+// guards of its coding agents, evidence for auditors, and policies.
 package org
 
 import (
@@ -10,6 +10,7 @@ import (
 	"github.com/countersign/countersign/api/query"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands/decisions"
+	"github.com/countersign/countersign/commands/evidence"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/commands/webhooks"
 	"github.com/countersign/countersign/projections"
@@ -19,12 +20,16 @@ import (
 type Room struct {
 	Commands    *decisions.Decisions // includes the commands about organizations and members
 	Webhooks    *webhooks.Webhooks
+	Evidence    *evidence.Evidence
 	Projections *projections.Projections
 	Drafts      *mail.Drafts // tells the other admins of a saved draft
 
 	// AddressOf returns the e-mail address of a customer. It is set only if one person runs the
 	// service on their own machine. That person may create organizations on the pages.
 	AddressOf func(ctx context.Context, customerID string) (string, error)
+
+	// Export creates an export of the principal's organization and returns the path of its bundle.
+	Export func(ctx context.Context, p organizations.Principal, e evidence.Export) (path string, err error)
 }
 
 // Pages returns the table of the organization pages.
@@ -61,6 +66,10 @@ func (r *Room) Pages() []web.Page {
 		web.Post("/webhooks/{id}/rotate", manage, r.postRotateWebhook),
 		web.Post("/webhooks/{id}/remove", manage, r.postRemoveWebhook),
 		web.Get("/activity", export, r.showActivity),
+		web.Get("/evidence", export, r.showEvidence),
+		web.Post("/evidence/export", export, r.postExport),
+		web.Post("/evidence/statement", export, r.postStatement),
+		web.Post("/evidence/dispute", export, r.postDispute),
 		web.Get("/guard", export, r.showGuard),
 		web.Get("/policies", policies, r.showPolicies),
 		web.Get("/policies/new", draft, r.newPolicy),

@@ -7,11 +7,10 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/countersign/countersign/api/query"
 	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/cmd/countersign/logs"
 	"github.com/countersign/countersign/cmd/countersign/node"
@@ -211,22 +210,11 @@ func (b bound) moment() (string, error) {
 	return b.text, nil
 }
 
-var periodForm = regexp.MustCompile(`^(\d{4})(?:Q([1-4])|-(0[1-9]|1[0-2]))?$`)
-
-// period returns the first moment of a year, quarter or month, and of the following one, in UTC.
+// period returns the bounds of the flag --period.
 func period(text string) (from, to time.Time, err error) {
-	parts := periodForm.FindStringSubmatch(text)
-	if parts == nil {
-		return from, to, errors.New("--period must be a quarter, month or year, such as 2026Q3, 2026-09 or 2026")
+	from, to, ok := query.Period(text)
+	if !ok {
+		err = errors.New("--period must be a quarter, month or year, such as 2026Q3, 2026-09 or 2026")
 	}
-	year, _ := strconv.Atoi(parts[1]) // no error: the pattern has only digits
-	month, months := 1, 12
-	if q, err := strconv.Atoi(parts[2]); err == nil {
-		month, months = 3*q-2, 3
-	}
-	if m, err := strconv.Atoi(parts[3]); err == nil {
-		month, months = m, 1
-	}
-	from = time.Date(year, time.Month(month), 1, 0, 0, 0, 0, time.UTC)
-	return from, from.AddDate(0, months, 0), nil
+	return from, to, err
 }

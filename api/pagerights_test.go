@@ -39,6 +39,7 @@ var filled = map[string]url.Values{
 	"POST /webhooks/{id}/remove": {"reason": {"moved"}},
 	"POST /policies/freeze":      {"sure": {"yes"}},
 	"POST /evidence/export":      {"period": {"x"}},
+	"POST /evidence/pack":        {"period": {"x"}},
 }
 
 // TestEveryPageAsksForTheRightThatItDeclares opens every page in every role, signed out, as a

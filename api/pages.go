@@ -43,7 +43,8 @@ func (s *Server) newPages(markdown *discovery.Pages, outbox *mail.Outbox) error 
 		Purchases: account.Purchases{CardCheckout: s.shop.Provider != nil, Portal: s.shop.BillingPortal, Resync: s.shop.Resync,
 			DownloadURL: func(l store.DownloadLink) string { return s.shop.DownloadLink(l).DownloadURL }},
 	}
-	org := &org.Room{Commands: s.app.Decisions, Webhooks: s.app.Webhooks, Evidence: s.app.Evidence, Projections: s.projections, Drafts: s.drafts, Export: s.exportForPage}
+	org := &org.Room{Commands: s.app.Decisions, Webhooks: s.app.Webhooks, Projections: s.projections, Drafts: s.drafts,
+		Evidence: org.Evidence{Commands: s.app.Evidence, Export: s.exportForPage, Pack: s.exports.Pack}}
 	if outbox != nil {
 		org.AddressOf = s.app.Address
 	}

@@ -35,8 +35,9 @@ var rooms = map[string][]string{
 	"api/op":     {"api/schema", "api/credential", "commands/ground", "policy"},
 	"api/words":  {"ledger/events", "policy"},
 	"api/query":  {"api/words", "commands", "projections", "ledger", "policy"},
+	"api/pack":   {"api/words", "commands", "projections", "ledger", "policy"},
 	"api/mail":   {"api/words", "commands", "projections", "ledger", "policy"},
-	"api/web":    {"api/web", "api/words", "api/query", "api/mail", "api/credential", "api/plot", "api/site", "commands", "projections", "ledger", "policy"},
+	"api/web":    {"api/web", "api/words", "api/query", "api/pack", "api/mail", "api/credential", "api/plot", "api/site", "commands", "projections", "ledger", "policy"},
 	// Other programs import these packages, so they must not import the service.
 	"api/client": {"policy", "ledger/seal"},
 	"cmd":        {"cmd", "api", "commands", "projections", "ledger", "policy", "migrations"},

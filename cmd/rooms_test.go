@@ -32,7 +32,7 @@ var orders = map[string]struct {
 		"api/client", "api/clients/conformance", "api/clients/conformance/play", "api/clients/engine", "api/clients/recompute", "api/clients/verifier", "api/clients/verifier/make", // for programs that call the service
 		"api/largebody", "api/schema", "api/credential", "api/op", // types with which endpoints are declared
 		"api/x402", "api/x402/x402test", "api/checkout", "api/stripe", "api/webhook", "api/catalog", "api/traces", "api/plot", "api/mcp", "api/site", // protocols of other parties
-		"api/words", "api/query", "api/mail", "api/web", "api/web/public", "api/web/account", "api/web/org", "api/web/review", // pages and mails
+		"api/words", "api/query", "api/pack", "api/mail", "api/web", "api/web/public", "api/web/account", "api/web/org", "api/web/review", // pages and mails
 		"api/contract", "api/payments", "api/request", // the path of every call
 		"api/store", "api/services", "api/accounts", "api/organizations", "api/decisions", "api/evidence", "api/webhooks",
 		"api/tools", "api/discovery", "api",

@@ -68,7 +68,7 @@ type Exports struct {
 
 // Operations lists the operations on exports, and the one that returns an event.
 func (s *Exports) Operations() []*op.Operation {
-	return []*op.Operation{createExport.Does(s.createExport), getExport.Does(s.getExport), getEvent.Does(s.getEvent)}
+	return []*op.Operation{createExport.Does(s.createExport), getExport.Does(s.getExport), createPack.Does(s.createPack), getEvent.Does(s.getEvent)}
 }
 
 func (s *Exports) createExport(c *op.Call) (op.Reply, error) {
@@ -113,15 +113,25 @@ func (s *Exports) getExport(c *op.Call) (op.Reply, error) {
 	if err != nil {
 		return op.Reply{}, err
 	}
-	if !manifest.Filters.NoPersonal {
-		if err := s.Commands.NotePersonalOpened(c.Request.Context(), c.Principal, "exports"); err != nil {
-			return op.Reply{}, err
+	packed, err := s.packed(c.Request.Context(), c.Principal, manifest, folder)
+	return bundleReply(manifest.ExportID, packed), err
+}
+
+// packed returns the file of a bundle, and records that the principal gets the personal data in
+// it.
+func (s *Exports) packed(ctx context.Context, p organizations.Principal, m bundle.Manifest, folder string) ([]byte, error) {
+	if !m.Filters.NoPersonal {
+		if err := s.Commands.NotePersonalOpened(ctx, p, "exports"); err != nil {
+			return nil, err
 		}
 	}
-	var packed bytes.Buffer
-	if err := bundle.NewFolder(folder).Pack(&packed); err != nil {
-		return op.Reply{}, err
-	}
-	return op.Reply{Body: packed.Bytes(), Media: "application/gzip", Header: http.Header{"Cache-Control": {"private, no-store"},
-		"Content-Disposition": {`attachment; filename="` + manifest.ExportID + `.tar.gz"`}}}, nil
+	var file bytes.Buffer
+	err := bundle.NewFolder(folder).Pack(&file)
+	return file.Bytes(), err
+}
+
+// bundleReply returns the answer with the file of a bundle.
+func bundleReply(exportID string, packed []byte) op.Reply {
+	return op.Reply{Body: packed, Media: "application/gzip", Header: http.Header{"Cache-Control": {"private, no-store"},
+		"Content-Disposition": {`attachment; filename="` + exportID + `.tar.gz"`}}}
 }

@@ -146,18 +146,48 @@ func shortHash(name string) [16]byte {
 // this event is the bundle's manifest. Exporting the same range under the same checkpoint again
 // gives the same files, except manifest.json.
 func (a *Evidence) ExportHistory(ctx context.Context, e Export) (Exported, error) {
+	if e.Filters.Selects() && e.Dispute == "" {
+		list, err := a.ExportSelections(ctx, []Export{e})
+		if err != nil {
+			return Exported{}, err
+		}
+		return list[0], nil
+	}
 	if err := e.check(); err != nil {
 		return Exported{}, err
 	}
-	e.Filters.Receipts = e.Filters.Receipts || e.Statement
 	x := a.exporting(e)
-	switch {
-	case e.Dispute != "":
+	if e.Dispute != "" {
 		return x.run(ctx, []func(context.Context) error{x.decisionStream, x.writeDispute, x.writeRest, x.record})
-	case e.Filters.Selects():
-		return x.run(ctx, []func(context.Context) error{x.ask, x.writeSelection, x.writeRest, x.pack, x.record})
 	}
 	return x.run(ctx, []func(context.Context) error{x.rangeOf, x.readHead, x.writeEvents, x.writeRest, x.pack, x.record})
+}
+
+// ExportSelections writes a bundle for each of several selections, like ExportHistory. It records
+// all requests before it writes the first bundle, so that one checkpoint covers all of them.
+// Otherwise each bundle would have to wait for the next checkpoint.
+func (a *Evidence) ExportSelections(ctx context.Context, exports []Export) ([]Exported, error) {
+	var requested []*exporting
+	for _, e := range exports {
+		if err := e.check(); err != nil {
+			return nil, err
+		}
+		e.Filters.Receipts = e.Filters.Receipts || e.Statement
+		x := a.exporting(e)
+		if _, err := x.run(ctx, []func(context.Context) error{x.ask}); err != nil {
+			return nil, err
+		}
+		requested = append(requested, x)
+	}
+	var list []Exported
+	for _, x := range requested {
+		made, err := x.run(ctx, []func(context.Context) error{x.coverClaim, x.writeSelection, x.writeRest, x.pack, x.record})
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, made)
+	}
+	return list, nil
 }
 
 // check refuses parts of an export that exclude or require each other. The operation

@@ -122,7 +122,7 @@ func (x *exporting) numbersOf(ctx context.Context, series string) (bundle.Range,
 	return r, err
 }
 
-// claim signs and appends export.requested, and waits for a checkpoint that covers it.
+// claim signs and appends export.requested.
 func (x *exporting) claim(ctx context.Context) error {
 	m := &x.manifest
 	signer, precondition, err := x.app.ActiveSigner(ctx, x.e.Tenant)
@@ -150,7 +150,12 @@ func (x *exporting) claim(ctx context.Context) error {
 	}
 	x.requested = ledger.History{Tenant: x.e.Tenant, Stream: result.Events[0].Stream, Events: result.Events}
 	m.Selection.Claim, m.LastHash = result.Events[0].Position, result.Events[0].Hash.String()
-	return x.cover(ctx, m.Selection.Claim)
+	return nil
+}
+
+// coverClaim waits for a checkpoint that covers export.requested.
+func (x *exporting) coverClaim(ctx context.Context) error {
+	return x.cover(ctx, x.manifest.Selection.Claim)
 }
 
 // cover waits up to exportCheckpoint for a checkpoint that covers a position. An export of a

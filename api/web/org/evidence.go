@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign/countersign/api/pack"
 	"github.com/countersign/countersign/api/query"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands/evidence"
@@ -24,9 +25,11 @@ type evidencePage struct {
 	Check    ledger.SelfCheck // last self-check of the ledger
 	State    ledger.Condition
 	Quarters []quarter
-	Made     []madeRow
-	Next     string // address of the next page
-	First    string // address of the first page; empty on the first
+
+	Frameworks []pack.Framework
+	Made       []madeRow
+	Next       string // address of the next page
+	First      string // address of the first page; empty on the first
 }
 
 // quarter is a quarter that the forms offer.
@@ -56,7 +59,7 @@ func (r *Room) showEvidence(v *web.Visit) (web.View, error) {
 	if !ok {
 		return web.View{}, policy.Refuse("invalid_format", "/cursor", projections.WrongCursor)
 	}
-	page := evidencePage{Check: r.Commands.Ledger.LastCheck(), State: r.Commands.Ledger.Condition()}
+	page := evidencePage{Frameworks: pack.Frameworks, Check: r.Commands.Ledger.LastCheck(), State: r.Commands.Ledger.Condition()}
 	// Offer the quarters since the organization was created.
 	first, err := r.Commands.Ledger.BySequence(ctx, p.OrgID, []int64{1})
 	if err != nil {
@@ -80,7 +83,7 @@ func (r *Room) showEvidence(v *web.Visit) (web.View, error) {
 	for _, row := range rows {
 		sequences = append(sequences, row.Sequence)
 	}
-	made, err := r.Evidence.Made(ctx, p, sequences)
+	made, err := r.Evidence.Commands.Made(ctx, p, sequences)
 	if err != nil {
 		return web.View{}, err
 	}
@@ -148,7 +151,18 @@ func (r *Room) postDispute(v *web.Visit) (web.View, error) {
 	return r.export(v, evidence.Export{Dispute: id, Filters: bundle.Filters{NoPersonal: v.Form.Get("noPersonal") != ""}})
 }
 
+// postPack creates an evidence pack and answers with its file, because it cannot be built again.
+func (r *Room) postPack(v *web.Visit) (web.View, error) {
+	from, to, err := query.Bounds(v.Form.Get("period"), v.Form.Get("from"), v.Form.Get("to"))
+	if err != nil {
+		return web.View{}, err
+	}
+	id, packed, err := r.Evidence.Pack(v.Request.Context(), v.Principal, pack.Order{Framework: v.Form.Get("framework"), From: from, To: to,
+		RequestedBy: strings.TrimSpace(v.Form.Get("requestedBy")), NoPersonal: v.Form.Get("noPersonal") != ""})
+	return web.View{File: &web.File{Name: id + ".tar.gz", Media: "application/gzip", Content: packed}}, err
+}
+
 func (r *Room) export(v *web.Visit, e evidence.Export) (web.View, error) {
-	place, err := r.Export(v.Request.Context(), v.Principal, e)
+	place, err := r.Evidence.Export(v.Request.Context(), v.Principal, e)
 	return web.View{Location: place}, err
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/mail"
+	"github.com/countersign/countersign/api/pack"
 	"github.com/countersign/countersign/api/query"
 	"github.com/countersign/countersign/api/web"
 	"github.com/countersign/countersign/commands/decisions"
@@ -20,16 +21,23 @@ import (
 type Room struct {
 	Commands    *decisions.Decisions // includes the commands about organizations and members
 	Webhooks    *webhooks.Webhooks
-	Evidence    *evidence.Evidence
+	Evidence    Evidence
 	Projections *projections.Projections
 	Drafts      *mail.Drafts // tells the other admins of a saved draft
 
 	// AddressOf returns the e-mail address of a customer. It is set only if one person runs the
 	// service on their own machine. That person may create organizations on the pages.
 	AddressOf func(ctx context.Context, customerID string) (string, error)
+}
+
+// Evidence lists and creates the files for auditors.
+type Evidence struct {
+	Commands *evidence.Evidence
 
 	// Export creates an export of the principal's organization and returns the path of its bundle.
 	Export func(ctx context.Context, p organizations.Principal, e evidence.Export) (path string, err error)
+	// Pack creates an evidence pack of the principal's organization.
+	Pack func(ctx context.Context, p organizations.Principal, o pack.Order) (exportID string, file []byte, err error)
 }
 
 // Pages returns the table of the organization pages.
@@ -70,6 +78,7 @@ func (r *Room) Pages() []web.Page {
 		web.Post("/evidence/export", export, r.postExport),
 		web.Post("/evidence/statement", export, r.postStatement),
 		web.Post("/evidence/dispute", export, r.postDispute),
+		web.Post("/evidence/pack", export, r.postPack),
 		web.Get("/guard", export, r.showGuard),
 		web.Get("/policies", policies, r.showPolicies),
 		web.Get("/policies/new", draft, r.newPolicy),

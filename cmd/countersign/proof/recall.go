@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 
+	"github.com/countersign/countersign/api/pack"
 	"github.com/countersign/countersign/cmd/countersign/files"
 	"github.com/countersign/countersign/cmd/countersign/node"
 	"github.com/countersign/countersign/cmd/countersign/screen"
@@ -96,7 +97,7 @@ func (c *Verify) recalled(ctx context.Context, opened *bundle.Bundle, result *bu
 
 var recallTemplate = template.Must(template.New("recall").Parse(`<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Recall {{.Manifest.ExportID}}</title>
-` + packStyle + `
+` + pack.Style + `
 <h1>Allowed actions that would have been stopped</h1>
 <table><tr><th>tenant</th><td><code>{{.Manifest.Tenant}}</code> of ledger <code>{{.Manifest.Origin}}</code></td></tr>
 <tr><th>period</th><td>{{with .Manifest.Filters.From}}from {{.}} {{end}}{{with .Manifest.Filters.To}}to before {{.}}{{else}}to the last event{{end}} (UTC)</td></tr>

@@ -20,7 +20,7 @@ type job struct {
 	name  string
 	role  string   // role of the person
 	from  string   // page on which the job starts
-	steps []string // texts to click; "name=value" fills a field; "> path" opens a page without a click
+	steps []string // texts to click; "name=value" fills a field; " (file)" after a text means that the click gets a file, which does not leave the page
 	says  string   // text that the last page must contain; empty if the job ends with a file
 	most  int      // largest number of clicks; on a phone, opening the menu is one
 }
@@ -39,7 +39,8 @@ func TestWalkJobs(t *testing.T) {
 	downloads := t.TempDir()
 	w.do(download.SetDownloadBehavior(download.SetDownloadBehaviorBehaviorAllow).WithDownloadPath(downloads))
 	today := s.app.Clock().UTC().Format(time.DateOnly)
-	for n, width := range []int64{1440, 360} {
+	files := 0
+	for _, width := range []int64{1440, 360} {
 		w.do(chromedp.EmulateViewport(width, 900))
 		draft := fmt.Sprintf("f_maxUsdPerTransaction=%d", width)
 		for _, j := range []job{
@@ -49,14 +50,19 @@ func TestWalkJobs(t *testing.T) {
 			{"change a policy: the other admin", "admin", "/policies", []string{"evt_", "reason=a higher limit", "Activate"}, "a higher limit", 2},
 			{"which policy was active on a day", "auditor", "/overview", []string{"Policies", "on=" + today, "Show"}, "was active.", 3},
 			{"rotate a leaked token", "owner", "/overview", []string{"API tokens", "Rotate"}, "This is the new token. It is shown only once:", 3},
-			{"evidence for a quarter", "auditor", "/overview", []string{"Decisions", "More filters", "from=" + today, "Filter", "Signed bundle"}, "", 5},
+			{"evidence of some decisions", "auditor", "/overview", []string{"Decisions", "More filters", "from=" + today, "Filter", "Signed bundle (file)"}, "", 5},
+			{"evidence for a quarter", "auditor", "/overview", []string{"Evidence", "Export (file)"}, "", 3},
+			{"evidence for an audit", "auditor", "/overview", []string{"Evidence", "Create the evidence pack (file)"}, "", 3},
+			{"what an agent did in a quarter", "auditor", "/overview", []string{"Evidence", "agent=agent-8", "Create the statement (file)"}, "", 3},
+			{"evidence of one decision", "auditor", "/overview", []string{"q=" + denied, "Dispute pack (file)"}, "", 2},
 			{"who did what", "owner", "/overview", []string{"Acme", "Activity"}, "This page lists who changed", 2},
 			{"is everything well", "auditor", "/overview", nil, "The ledger", 0},
 		} {
 			w.as(c.people[j.role])
 			clicks := w.does(j)
 			if j.says == "" {
-				w.downloaded(downloads, n+1)
+				files++
+				w.downloaded(downloads, files)
 			}
 			if w.see(j.says); clicks > j.most {
 				t.Errorf("%s at %d pixels: %d clicks, at most %d", j.name, width, clicks, j.most)
@@ -123,6 +129,7 @@ func (w *window) does(j job) (clicks int) {
 // It returns the number of clicks, including one to open a closed menu.
 func (w *window) clicks(text string) (clicks int) {
 	w.t.Helper()
+	text, file := strings.CutSuffix(text, " (file)")
 	find := fmt.Sprintf(`(text => {
 		document.querySelector("[data-walk]")?.removeAttribute("data-walk");
 		window.before = true;
@@ -151,7 +158,7 @@ func (w *window) clicks(text string) (clicks int) {
 		switch {
 		case what == "menu":
 			continue
-		case what == "leads" && text != "Signed bundle": // a link to a file does not leave the page
+		case what == "leads" && !file:
 			w.arrives()
 		}
 		return clicks

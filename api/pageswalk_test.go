@@ -51,7 +51,10 @@ func pagesOf(t *testing.T, s *site) (who *browser, places []string) {
 func TestWalkEveryPage(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, api.Databases.New(t))
+	s.keepCheckpoints(t)
 	who, places := pagesOf(t, s)
+	who.form("/evidence/export", url.Values{"noPersonal": {"yes"}})
+	who.form("/evidence/statement", url.Values{"agent": {"agent-8"}})
 	w := s.openWindow(t)
 	w.as(who)
 	axe := w.axe()

@@ -92,6 +92,34 @@ func TestAnEvidencePackWithoutAShell(t *testing.T) {
 	clean(t, s)
 }
 
+// TestAPackOverHTTPLimitsItsStatements checks that a pack that a request creates has statements
+// about at most 25 agents, and that its cover page says that there were more.
+func TestAPackOverHTTPLimitsItsStatements(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, api.Databases.New(t))
+	s.keepCheckpoints(t)
+	c := newCrew(t, s, "business", "acme.example")
+	c.activate(t, toolPolicy)
+	for i := range 26 {
+		c.decide(t, toolBody(fmt.Sprint("k", i), fmt.Sprintf("agent-%02d", i), "drop", "low")).decision(t)
+	}
+	got := c.people["auditor"].post("/api/assurance/evidence-packs", fmt.Sprintf(`{"framework":"soc2","period":%q}`, query.Quarter(s.clock.Now())))
+	if got.status != http.StatusOK {
+		t.Fatalf("%d %s", got.status, got.body)
+	}
+	statements := 0
+	pack := unpacked(t, got.body)
+	for name := range pack {
+		if strings.HasPrefix(name, "export/pack/statements/") {
+			statements++
+		}
+	}
+	if cover := pack["export/pack/cover.html"]; statements != 25 || !strings.Contains(cover, "There were more agents than these.") {
+		t.Errorf("%d statements, and the cover page is %s", statements, cover)
+	}
+	clean(t, s)
+}
+
 // unpacked returns the files in a tar.gz by name.
 func unpacked(t *testing.T, packed string) map[string]string {
 	t.Helper()

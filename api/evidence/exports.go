@@ -53,7 +53,7 @@ var createExport = &op.Operation{
 	Summary: "Export the organization's signed history, with proofs and a verifier. The export is recorded as an event, and url in the answer is the address of the bundle.",
 	Access:  credential.WithRight(organizations.RightExport), Input: reflect.TypeFor[exportRequest](), Output: reflect.TypeFor[CreatedExport](),
 	Success: http.StatusCreated, Errors: []int{400, 401, 403, 404, 413, 503}, Example: `{"from":"2026-07-01T00:00:00Z","to":"2026-10-01T00:00:00Z"}`,
-	Refuses: []string{"invalid_value", "missing_field"},
+	Refuses: []string{"invalid_value"},
 	Conditions: []any{
 		shape.When(shape.Given("dispute"), shape.All(shape.NoneGiven("from", "to", "protocol", "decision", "agent", "run"), shape.Not(shape.Is("statement", true)))),
 		shape.When(shape.Is("statement", true), shape.All(shape.Given("agent"), shape.NoneGiven("protocol", "decision", "run"))),

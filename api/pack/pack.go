@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -46,6 +47,10 @@ type Order struct {
 	Audit      *audit.Report // verification of the whole ledger for this pack; nil means that the pack states the last self-check of the node
 }
 
+// mostRequestedBy is the largest number of characters of Order.RequestedBy, so that the line fits
+// the cover page.
+const mostRequestedBy = 200
+
 // Maker has what the files of a pack are made from.
 type Maker struct {
 	Commands    *evidence.Evidence
@@ -63,6 +68,8 @@ func (m Maker) Export(e evidence.Export, o Order) (evidence.Export, error) {
 		return e, policy.Refuse("missing_field", "/period", "a pack requires a period")
 	case !o.To.After(o.From):
 		return e, policy.Refuse("invalid_value", "/to", "to must be later than from")
+	case utf8.RuneCountInString(o.RequestedBy) > mostRequestedBy:
+		return e, policy.Refuse("invalid_value", "/requestedBy", fmt.Sprintf("requestedBy must have at most %d characters", mostRequestedBy))
 	}
 	e.Filters = bundle.Filters{From: o.From.Format(time.RFC3339), To: o.To.Format(time.RFC3339), NoPersonal: o.NoPersonal}
 	base := e // for the statements

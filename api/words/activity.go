@@ -54,9 +54,9 @@ func Did(stored any) (a Activity, ok bool) {
 	case events.SubjectErased:
 		return Activity{Did: "erased the personal data under the key " + e.KeyID}, true
 	case events.ExportRequested:
-		return Activity{Did: "requested an export"}, true
+		return Activity{Did: "requested an export", Href: "/evidence"}, true
 	case events.ExportCreated:
-		return Activity{Did: "exported records"}, true
+		return Activity{Did: "exported records", Href: "/evidence"}, true
 	case events.ExportVerified:
 		if e.Valid {
 			return Activity{Did: "verified the export " + e.ExportID + ": it is valid"}, true

@@ -27,7 +27,7 @@ func applyUses(ctx context.Context, _ *ledger.Ledger, tx pgx.Tx, list []ledger.E
 	type user struct{ actor, tenant string }
 	newest := map[user]int64{}
 	for _, e := range list {
-		if strings.HasPrefix(e.Actor, "key_") || strings.HasPrefix(e.Actor, "agt_") {
+		if strings.HasPrefix(e.Actor, events.KeyPrefix) || strings.HasPrefix(e.Actor, events.AgentPrefix) {
 			u := user{e.Actor, e.Tenant}
 			newest[u] = max(newest[u], e.OccurredUS)
 		}

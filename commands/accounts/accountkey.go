@@ -48,7 +48,7 @@ func (a *Accounts) IssueAccountKey(ctx context.Context, customerID string) (Issu
 			return IssuedKey{}, ErrNoCustomer // the customer was erased, so no notice about the key could be sent
 		}
 		apiKey, id, secret := a.NewCredential(ground.KeyPrefix, customerID)
-		issued := IssuedKey{APIKey: apiKey, KeyID: a.NewID("key_"), ResetsAt: NextMonth(a.Now())}
+		issued := IssuedKey{APIKey: apiKey, KeyID: a.NewID(events.KeyPrefix), ResetsAt: NextMonth(a.Now())}
 		requested, err := canon.Marshal(events.KeyRequested{KeyID: issued.KeyID, ID: id})
 		if err != nil {
 			return IssuedKey{}, err

@@ -54,7 +54,7 @@ func (a *Accounts) issueFreeKey(ctx context.Context, address, network string) (I
 		return IssuedKey{}, err
 	}
 	apiKey, id, secret := a.NewCredential(ground.KeyPrefix, reference)
-	issued := IssuedKey{APIKey: apiKey, KeyID: a.NewID("key_"), ResetsAt: NextMonth(now)}
+	issued := IssuedKey{APIKey: apiKey, KeyID: a.NewID(events.KeyPrefix), ResetsAt: NextMonth(now)}
 	requested, err := canon.Marshal(events.KeyRequested{KeyID: issued.KeyID})
 	if err != nil {
 		return IssuedKey{}, err

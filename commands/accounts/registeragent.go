@@ -24,10 +24,7 @@ import (
 // with the client id; the id inside the secret is not used.
 //
 //	svca_<12 id>_<43 secret>_<6 check>
-const (
-	agentPrefix       = "agt_"
-	agentSecretPrefix = "svca_"
-)
+const agentSecretPrefix = "svca_"
 
 // The identity types that an agent can register with.
 const (
@@ -83,7 +80,7 @@ func (o AgentOrder) check() error {
 }
 
 func (a *Accounts) registerAgent(ctx context.Context, o AgentOrder) (RegisteredAgent, error) {
-	id, eventID := a.NewID(agentPrefix), a.NewID("evt_")
+	id, eventID := a.NewID(events.AgentPrefix), a.NewID("evt_")
 	tenant := a.ServiceOf(id)
 	stored := events.AgentRegistered{ClientID: id, Name: o.Name, IdentityType: o.IdentityType}
 	if o.Email != "" {
@@ -122,7 +119,7 @@ func agentSubject(registered events.AgentRegistered) string {
 
 // IsAgentID reports whether a text has the form of an agent's client id.
 func IsAgentID(text string) bool {
-	id, ok := strings.CutPrefix(text, agentPrefix)
+	id, ok := strings.CutPrefix(text, events.AgentPrefix)
 	_, err := ulid.ParseStrict(id)
 	return ok && err == nil
 }

@@ -19,12 +19,11 @@ import (
 
 const openingsFile, eventsFile, redactionsFile = "openings.jsonl", "events.jsonl", "redactions.jsonl"
 
-// committed is the beginning of a commitment in a payload.
-var committed = []byte(`{"$committed":`)
+var committed = []byte(events.Committed)
 
 // isCommitment reports whether a value in a payload is a commitment.
 func isCommitment(value []byte) bool {
-	hash, begins := bytes.CutPrefix(value, []byte(`{"$committed":"`))
+	hash, begins := bytes.CutPrefix(value, []byte(events.Committed+`"`))
 	hash, ends := bytes.CutSuffix(hash, []byte(`"}`))
 	return begins && ends && isHex(string(hash))
 }
@@ -171,7 +170,7 @@ func (o Opening) Commitment() (string, error) {
 		return "", errors.New("the salt of an opening must be hex digits")
 	}
 	sum := sha256.Sum256(slices.Concat([]byte("svc-commitment-v1\n"), salt, []byte(o.Value)))
-	return `{"$committed":"` + hex.EncodeToString(sum[:]) + `"}`, nil
+	return events.Committed + `"` + hex.EncodeToString(sum[:]) + `"}`, nil
 }
 
 // redactions checks that redactions.jsonl names events of the bundle, in their order.

@@ -19,6 +19,15 @@ import (
 	"strings"
 )
 
+// Committed begins each commitment that a payload contains instead of a personal value.
+const Committed = `{"$committed":`
+
+// Prefixes of the ids of API keys and of agent clients, which are the actors of their calls.
+const (
+	KeyPrefix   = "key_"
+	AgentPrefix = "agt_"
+)
+
 // kind is the declaration of one type of event.
 type kind struct {
 	name   string       // "noun.verb", in the past tense

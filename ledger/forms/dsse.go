@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/seal"
 )
 
@@ -33,7 +34,7 @@ func DSSE(e Event) (envelope DSSEEnvelope, ok bool) {
 		return envelope, false
 	}
 	kind, signature := i.PayloadType, i.Signature
-	if strings.Contains(string(record), `{"$committed":`) {
+	if strings.Contains(string(record), events.Committed) {
 		var sealed struct {
 			Signature string `json:"signature"`
 		}

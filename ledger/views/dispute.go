@@ -133,7 +133,7 @@ func memberText(text []byte, path string) string {
 	switch {
 	case value.Kind() == 'n' || string(value) == "[]":
 		return ""
-	case bytes.HasPrefix(value, []byte(`{"$committed":`)):
+	case bytes.HasPrefix(value, []byte(events.Committed)):
 		return "(personal, not shown)"
 	case value.Kind() != '"':
 		return string(value)

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	memoryEvery = 20 * time.Second
+	memoryEvery = 10 * time.Second
 	memoryWorth = 32 << 20 // bytes; less memory is not worth a garbage collection
 )
 

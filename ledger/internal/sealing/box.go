@@ -15,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign/countersign/ledger/events"
 	"github.com/countersign/countersign/ledger/internal/preimage"
 	"github.com/countersign/countersign/ledger/packing"
 	"github.com/countersign/countersign/policy/canon"
@@ -91,7 +92,7 @@ func NewOpening(pointer string, value jsontext.Value) Opening {
 func Path(pointer string) []string { return strings.Split(strings.TrimPrefix(pointer, "/"), "/") }
 
 // Committed returns the JSON value that replaces the opening's value in the payload.
-func (o Opening) Committed() []byte { return []byte(`{"$committed":"` + o.commitment() + `"}`) }
+func (o Opening) Committed() []byte { return []byte(events.Committed + `"` + o.commitment() + `"}`) }
 
 func (o Opening) commitment() string {
 	h := sha256.New()

@@ -3,9 +3,13 @@ package api
 import (
 	"bytes"
 	"context"
+	"html"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -83,6 +87,20 @@ func TestEverySnippetRuns(t *testing.T) {
 	}
 	if ran["sh"] < len(services.List()) {
 		t.Errorf("%d snippets of the shell ran", ran["sh"])
+	}
+}
+
+// TestTheFirstPagePastes checks that the commands of the first page work as they stand: "The front
+// page's snippets work when pasted."
+func TestTheFirstPagePastes(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, setup{dev: true, machineClock: true})
+	code := regexp.MustCompile(`(?s)<pre data-copy-block>(.*?)</pre>`).FindStringSubmatch(string(n.send(http.MethodGet, "/", "", "Accept", "text/html").body))
+	if code == nil {
+		t.Fatal("the page has no commands")
+	}
+	if printed := execute(t, t.TempDir(), slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "KEY=") }), "bash", "-c", html.UnescapeString(code[1])); !strings.Contains(printed, `"risk":"critical"`) {
+		t.Errorf("the commands print %s", printed)
 	}
 }
 

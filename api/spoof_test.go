@@ -39,6 +39,13 @@ func forged(key, risk string) string {
 		key, "run-"+key, spoof, spoof, spoof, risk, spoof+"\u202eevorppa\u202c\u200b")
 }
 
+// forgedPayment returns a request for a purchase in which every free text of the agent is spoof.
+func forgedPayment(key string) string {
+	return fmt.Sprintf(`{"protocol":"x402","idempotencyKey":%q,"subject":{"runId":%q,"agentId":%[3]q,"purpose":%[3]q},"intent":{"resourceUrl":"https://SPOOF.example/SPOOF?approved=SPOOF","facilitatorUrl":"https://SPOOF.example",`+
+		`"method":"POST","scheme":%[3]q,"network":%[3]q,"asset":%[3]q,"payTo":%[3]q,"amountUnits":"250000","amountUsd":0.25,"paymentIdentifier":%[3]q,"paymentPayloadResource":%[3]q,"paymentPayloadMethod":"POST"}}`,
+		key, "run-"+key, spoof)
+}
+
 // TestNoAgentSpeaksForTheService checks on every page, in the e-mail and in the API's sentence
 // that the text of an agent is quoted, marked and not a heading, and that deceptive characters are
 // replaced.
@@ -53,7 +60,15 @@ func TestNoAgentSpeaksForTheService(t *testing.T) {
 	}
 	waits := asked.decision(t)
 	allowed := c.decide(t, forged("k2", "low")).decision(t)
-	c.report(t, allowed, "mcp", "fulfilled")
+	got := c.send(t, "/api/assurance/receipts", fmt.Sprintf(`{"decisionId":%q,"decisionRecordHash":%q,"bindingHash":%q,"protocol":"mcp","outcome":"fulfilled","settlementId":%[4]q,"evidenceHashes":[%[4]q]}`,
+		allowed.Record.DecisionID, allowed.Integrity.RecordHash, allowed.Record.BindingHash, spoof))
+	if got.status != 201 {
+		t.Fatalf("%d %s", got.status, got.body)
+	}
+	payment := c.decide(t, forgedPayment("k3"))
+	if payment.status != 201 {
+		t.Fatalf("%d %s", payment.status, payment.body)
+	}
 	s.server.ReviewMessages(false)
 	for _, m := range s.outbox.Messages() {
 		if strings.Contains(m.Subject, "SPOOF") {
@@ -79,7 +94,7 @@ func TestNoAgentSpeaksForTheService(t *testing.T) {
 			quotes(t, page, got.body)
 		}
 	}
-	for _, page := range []string{"/reviews/" + waits.Record.DecisionID, "/decisions/" + allowed.Record.DecisionID} {
+	for _, page := range []string{"/reviews/" + waits.Record.DecisionID, "/decisions/" + allowed.Record.DecisionID, "/decisions/" + payment.decision(t).Record.DecisionID} {
 		body := owner.get(page).body
 		if !strings.Contains(body, "SPOOF") {
 			t.Errorf("%s does not show what the agent sent", page)
@@ -113,7 +128,7 @@ func quotes(t *testing.T, page, body string) {
 			}
 			continue
 		}
-		if n.Type != xhtml.TextNode || !strings.Contains(n.Data, "SPOOF") {
+		if n.Type != xhtml.TextNode || !strings.Contains(strings.ToUpper(n.Data), "SPOOF") {
 			continue
 		}
 		shows(t, page, n.Data)

@@ -234,7 +234,12 @@ var (
 	flagNamed       = regexp.MustCompile(`^--[a-z0-9-]+`)
 )
 
+// fail prints an error. An error may quote the name of a file that somebody else has chosen.
 func fail(stderr io.Writer, err error) int {
-	fmt.Fprintf(stderr, "countersign: %v\n", err)
+	lines := strings.Split(err.Error(), "\n")
+	for i, line := range lines {
+		lines[i] = screen.Printable(line)
+	}
+	fmt.Fprintf(stderr, "countersign: %s\n", strings.Join(lines, "\n"))
 	return 2
 }

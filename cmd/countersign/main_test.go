@@ -121,3 +121,14 @@ func TestAnUnknownColourIsRefused(t *testing.T) {
 		t.Errorf("an unknown word: exit %d", code)
 	}
 }
+
+// A file whose name contains control characters cannot change what the terminal shows.
+func TestAnErrorDoesNotControlTheTerminal(t *testing.T) {
+	t.Parallel()
+	for _, command := range []string{"verify record.json --keys", "policy lint"} {
+		var stderr bytes.Buffer
+		if code := run(append(strings.Fields(command), "missing\x1b[31m\u202e.json"), io.Discard, &stderr); code != 2 || strings.ContainsAny(stderr.String(), "\x1b\u202e") || !strings.Contains(stderr.String(), "missing") {
+			t.Errorf("%s: exit %d, %q", command, code, stderr.String())
+		}
+	}
+}

@@ -130,7 +130,7 @@ description: Every setting of the service, with its environment name, flag, defa
 updated: 2026-11-26
 ---
 
-This page is for operators: look up a setting, and how to set it. A setting is a flag or an environment variable; if both are given, the flag is used. ` + "`countersign config`" + ` prints the value of each setting (secrets masked) and its source. For a secret prefer a file: set ` + "`NAME_FILE`" + ` to the path of a file that contains the value, such as ` + "`SIGNING_KEY_FILE`" + `. If a setting is invalid, the program stops with a message that names the setting, before it writes anything.
+This page is for operators: look up a setting, and how to set it. A setting is a flag or an environment variable; if both are given, the flag is used. ` + "`countersign config`" + ` prints the value of each setting (secrets masked) and its source. For a secret prefer a file: set ` + "`NAME_FILE`" + ` to the path of a file that contains the value, such as ` + "`SIGNING_KEY_FILE`" + `. If a setting is invalid, the program stops with a message that names the setting, before it appends anything to the ledger.
 
 Without any settings ` + "`countersign serve`" + ` runs with a private PostgreSQL and development keys, for this machine only. [Self-hosting](/docs/self-hosting) lists the settings that a permanent installation needs.
 `)

@@ -22,7 +22,7 @@ import (
 // the guard failed, with the reason on standard error; a crash of the Go runtime and a wrong flag
 // also end with 2. All supported agents block the tool call if the exit code is 2.
 type Hook struct {
-	Agent       string `help:"Agent in whose format the guard answers: ${enum}. With auto, the guard detects the agent from its event, and denies a call instead of asking." enum:"auto,claude,codex,cursor,gemini,opencode,qwen,copilot,vscode,windsurf,cline,kiro,droid" default:"auto"`
+	Agent       string `help:"Agent in whose format the guard answers: ${enum}. With auto, the guard recognizes the agent by the event; where it would ask a person, it denies the call." enum:"auto,claude,codex,cursor,gemini,opencode,qwen,copilot,vscode,windsurf,cline,kiro,droid" default:"auto"`
 	Install     string `help:"Print the configuration for an agent (claude, codex, cursor, gemini, opencode, qwen, copilot) and the name of the file for it. Without --write nothing is written." placeholder:"AGENT" enum:",claude,codex,cursor,gemini,opencode,qwen,copilot" default:""`
 	Ask         string `help:"Whether the agent asks the user about high risk: auto (if the agent is known to stop and ask), always (if its format can express it), never (deny)." enum:"auto,always,never" default:"auto"`
 	Strict      bool   `help:"Be one step stricter: ask about medium risk, deny high risk."`

@@ -22,7 +22,7 @@ type Erase struct {
 	setting.Ledger
 	Org         string `help:"Id of the organization. Default: the service's own tenant." placeholder:"ID"`
 	Agent       string `help:"Agent id, as in subject.agentId." placeholder:"ID"`
-	RunID       string `help:"Id of a run whose subject names no agent." name:"run" placeholder:"ID"`
+	RunID       string `help:"Id of the run to erase, if its decisions name no agent." name:"run" placeholder:"ID"`
 	Email       string `help:"E-mail address of the holder of a key or account." placeholder:"EMAIL"`
 	Payer       string `help:"Address of an x402 payer, with its network." placeholder:"NETWORK:ADDRESS"`
 	DataKey     string `help:"Instead of naming the person or agent: id of the data key to destroy." name:"data-key" placeholder:"ID"`

@@ -296,9 +296,10 @@ func (s *running) announce(o *screen.Output) error {
   metrics   http://%[5]s/metrics
   mcp       %[1]s/mcp
 next, in another terminal:
-  curl -s %[1]s/api/keys/free -H 'Content-Type: application/json' -d '{"email":"you@example.com"}'
+  KEY=$(curl -s %[1]s/api/keys/free -H 'Content-Type: application/json' \
+       -d '{"email":"you@example.com"}' | sed 's/.*"apiKey":"\([^"]*\)".*/\1/')
   curl -s %[1]s/api/agent-services/action-safety/quick -H 'Content-Type: application/json' \
-       -H 'X-API-Key: THE_KEY' -d '{"command":"git push --force origin main"}'
+       -H "X-API-Key: $KEY" -d '{"command":"git push --force origin main"}'
 stop with Ctrl-C
 `, s.cmd.BaseURL, s.node.Ledger.Origin(), where, key, s.metrics, s.members, agents, s.checkout, s.payments.Said, s.heads, listens)
 	return o.Result(map[string]string{

@@ -376,7 +376,7 @@ func corpus(t *testing.T) []byte {
 	}{
 		{"a period", trimmedPeriods()}, {"a pin", pinnedTails()}, {"files", foreignFiles()}, {"a note", falseSignatureLines()}, {"numbers of a history", falseNumbers()},
 		{"a selection", liesInASelection()}, {"a pin of a selection", pinnedSeries(verified(t, selected, selected["checkpoint.txt"]).Pin)}, {"a statement", liesInAStatement()}, {"a dispute", liesInADispute()},
-		{"a record", liesInRecords()}, {"an opening", liesInOpenings()}, {"a manifest", formsOfAManifest()}, {"a pin of a history", pinnedHistories()}, {"a text", differentlyRead()},
+		{"a record", liesInRecords()}, {"an opening", liesInOpenings()}, {"a manifest", formsOfAManifest()}, {"a pin of a history", pinnedHistories()}, {"a text", differentlyRead()}, {"a key", severalKeys()},
 	} {
 		for _, name := range slices.Sorted(maps.Keys(table.cases)) {
 			c, folder := table.cases[name], t.TempDir()

@@ -175,6 +175,7 @@ func liesInOpenings() map[string]altered {
 		"both of two commitments":               {files: two(true)},
 		"another pointer":                       {files: other("agentId", "runId"), reason: "openings.jsonl line 1: commitment"},
 		"a pointer that is none":                {files: other("/record/subject/agentId", "the agent"), reason: "openings.jsonl line 1: commitment"},
+		"a pointer without its slash":           {files: other("/record", "xrecord"), reason: "openings.jsonl line 1: commitment"},
 		"a pointer in another spelling":         {files: other("agentId", `\\u0061gentId`), reason: "openings.jsonl line 1: commitment"},
 		"a value that is no JSON":               {files: other(`"\"agent-ü\""`, `"agent-ü"`), reason: "openings.jsonl line 1: form"},
 		"a value with another member":           {files: other(`\"agent-ü\"`, `\"agent-ü\",\"evil\":1`), reason: "openings.jsonl line 1: form"},

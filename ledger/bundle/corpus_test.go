@@ -28,7 +28,7 @@ import (
 
 // The published corpus contains 1,000 altered bundles with the verdict and the reason for each,
 // with which authors test other verifiers. It is an archive of folders, because every verifier
-// reads folders. It has only 300 KB, because neighbouring bundles are alike. The repository
+// reads folders. It has only half a megabyte, because neighbouring bundles are alike. The repository
 // contains the archive and not only the seed of its generator, because the service offers the
 // archive for download.
 const (

@@ -47,13 +47,13 @@ func severalKeys() map[string]altered {
 			return lines
 		})
 	}
-	manifest := func(n byte) map[string][]byte {
-		files := draw()
+	manifestOf := func(files map[string][]byte, n byte) map[string][]byte {
 		members := must(canon.Members(bytes.TrimSuffix(files["manifest.json"], []byte("\n"))))
 		envelope := must(must(seal.Using(key(n))).SignCanonical(bundle.PayloadType, members["record"]))
 		files["manifest.json"] = append(must(canon.Marshal(map[string]any{"record": jsontext.Value(envelope.Record), "integrity": envelope.Integrity})), '\n')
 		return files
 	}
+	manifest := func(n byte) map[string][]byte { return manifestOf(draw(), n) }
 	noted := draw()
 	noted["checkpoint.txt"] = must(checkpoint.Sign(checkpoint.Checkpoint{Origin: origin, Size: 7, Root: tree.Hash{1}}, key(1)))
 	const decision, receipt, signer = "events.jsonl line 2: key", "events.jsonl line 3: key", "manifest.json: key"
@@ -69,6 +69,7 @@ func severalKeys() map[string]altered {
 		"a decision by an unknown key":             {files: events(7, 1), reason: decision},
 		"a manifest by the newer key":              {files: manifest(4)},
 		"a manifest by the retired key":            {files: manifest(3), reason: signer},
+		"a manifest of no checkpoint by that key":  {files: manifestOf(events(1, 1), 3), reason: signer},
 		"a manifest by a checkpoint key":           {files: manifest(2), reason: signer},
 		"a manifest by a key of another partition": {files: manifest(5), reason: signer},
 		"a manifest by an unknown key":             {files: manifest(7), reason: signer},

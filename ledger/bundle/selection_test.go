@@ -304,7 +304,12 @@ func liesInASelection() map[string]altered {
 		lines[0].Payload = all[0].Payload
 		return lines
 	}
+	deny := bundle.Filters{Agent: "a-k", Decision: "deny"}
+	later := func(lines []ledger.Line) []ledger.Line { // adds the receipt, which is after the request
+		return slices.Insert(lines, 3, draws(told{filters: deny})[3])
+	}
 	return map[string]altered{
+		"an event after the request":             {files: told{through: 5, filters: deny, lines: later}.draw(), reason: "events.jsonl line 4: pos"},
 		"as it is":                               {files: told{}.draw()},
 		"of every outcome":                       {files: told{filters: bundle.Filters{Agent: "a-k"}}.draw()},
 		"of the tenant":                          {files: told{filters: bundle.Filters{Decision: "deny"}}.draw()},

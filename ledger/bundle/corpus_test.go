@@ -28,7 +28,7 @@ import (
 
 // The published corpus contains 1,000 altered bundles with the verdict and the reason for each,
 // with which authors test other verifiers. It is an archive of folders, because every verifier
-// reads folders. It has only 300 KB, because neighbouring bundles are alike. The repository
+// reads folders. It has only half a megabyte, because neighbouring bundles are alike. The repository
 // contains the archive and not only the seed of its generator, because the service offers the
 // archive for download.
 const (
@@ -376,7 +376,7 @@ func corpus(t *testing.T) []byte {
 	}{
 		{"a period", trimmedPeriods()}, {"a pin", pinnedTails()}, {"files", foreignFiles()}, {"a note", falseSignatureLines()}, {"numbers of a history", falseNumbers()},
 		{"a selection", liesInASelection()}, {"a pin of a selection", pinnedSeries(verified(t, selected, selected["checkpoint.txt"]).Pin)}, {"a statement", liesInAStatement()}, {"a dispute", liesInADispute()},
-		{"a record", liesInRecords()}, {"an opening", liesInOpenings()}, {"a manifest", formsOfAManifest()}, {"a pin of a history", pinnedHistories()}, {"a text", differentlyRead()},
+		{"a record", liesInRecords()}, {"an opening", liesInOpenings()}, {"a manifest", formsOfAManifest()}, {"a pin of a history", pinnedHistories()}, {"a text", differentlyRead()}, {"a key", severalKeys()},
 	} {
 		for _, name := range slices.Sorted(maps.Keys(table.cases)) {
 			c, folder := table.cases[name], t.TempDir()

@@ -2,9 +2,13 @@ package bundle_test
 
 import (
 	"bytes"
+	"crypto/ed25519"
+	"crypto/sha512"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math/big"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/countersign/countersign/ledger/bundle"
+	"github.com/countersign/countersign/policy/canon"
 )
 
 // An insider can sign texts that JSON readers, note readers and file systems interpret in different
@@ -110,6 +115,22 @@ func differentlyRead() map[string]altered {
 		return files
 	}
 	cases["a line feed in a signature"] = altered{files: signature(func(s string) string { return s[:10] + "\n" + s[10:] }), reason: "manifest.json: signature"}
+	// Who has the key can sign with the neutral point, which has a second encoding (its y plus 2^255-19).
+	cases["a signature with another encoding of a point"] = altered{files: signature(func(string) string {
+		order, _ := new(big.Int).SetString("7237005577332262213973186563042994240857116359379907606001950938285454250989", 10)
+		littleEndian := func(b []byte) *big.Int { b = bytes.Clone(b); slices.Reverse(b); return new(big.Int).SetBytes(b) }
+		secret := sha512.Sum512(key(1).Seed())
+		secret[0], secret[31] = secret[0]&248, secret[31]&127|64
+		point := append([]byte{0xee}, bytes.Repeat([]byte{0xff}, 31)...)
+		point[31] = 0x7f
+		record := must(canon.Members(bytes.TrimSuffix(draw()["manifest.json"], []byte("\n"))))["record"]
+		signed := fmt.Appendf(nil, "DSSEv1 %d %s %d %s", len(bundle.PayloadType), bundle.PayloadType, len(record), record)
+		challenge := sha512.Sum512(slices.Concat(point, key(1).Public().(ed25519.PublicKey), signed))
+		scalar := new(big.Int).Mul(littleEndian(challenge[:]), littleEndian(secret[:32]))
+		half := scalar.Mod(scalar, order).FillBytes(make([]byte, 32))
+		slices.Reverse(half)
+		return base64.StdEncoding.EncodeToString(append(point, half...))
+	}), reason: "manifest.json: signature"}
 	cases["a signature without padding"] = altered{files: signature(func(s string) string { return strings.TrimRight(s, "=") }), reason: "manifest.json: signature"}
 	proofs := string(draw()["proofs/inclusion.jsonl"])
 	for name, position := range map[string]string{"an exponent": "2e0", "a fraction": "2.0", "a minus zero": "-0", "two positions": `2,"pos":2`} {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -71,7 +72,18 @@ func liesInRecords() map[string]altered {
 		"a record that is not signed": {files: of(3, func(l *ledger.Line) {
 			withMember(l, "record", func(jsontext.Value) jsontext.Value { return jsontext.Value(`{}`) })
 		}), reason: "events.jsonl line 4: record"},
-		"a hash of another kind":        {files: of(2, func(l *ledger.Line) { withMember(l, "integrity", replace(`"sha256"`, `"sha512"`)) }), reason: "events.jsonl line 3: integrity"},
+		"a hash of another kind": {files: of(2, func(l *ledger.Line) { withMember(l, "integrity", replace(`"sha256"`, `"sha512"`)) }), reason: "events.jsonl line 3: integrity"},
+		"another hash of a record": {files: of(2, func(l *ledger.Line) {
+			withMember(l, "integrity", func(value jsontext.Value) jsontext.Value {
+				return regexp.MustCompile(`"recordHash":"[0-9a-f]{4}`).ReplaceAll(value, []byte(`"recordHash":"abcd`))
+			})
+		}), reason: "events.jsonl line 3: signature"},
+		"the signature of another record": {files: of(2, func(l *ledger.Line) {
+			withMember(l, "integrity", func(value jsontext.Value) jsontext.Value {
+				other := must(signer().Sign("application/vnd.svc.assurance-receipt.v1+json", map[string]any{"x": 1})).Integrity.Signature
+				return regexp.MustCompile(`"signature":"[^"]*"`).ReplaceAllLiteral(value, []byte(`"signature":"`+other+`"`))
+			})
+		}), reason: "events.jsonl line 3: signature"},
 		"an eighth member of integrity": {files: of(2, func(l *ledger.Line) { withMember(l, "integrity", replace(`{`, `{"auditedBy":"x",`)) }), reason: "events.jsonl line 3: integrity"},
 		"a false own signature of a record without commitments": {files: of(1, func(l *ledger.Line) {
 			record := jsontext.Value(`{"bindingHash":"b","decision":"deny","decisionId":"asd_1","orgId":"org_1","subject":{"agentId":"x"}}`)
@@ -132,10 +144,38 @@ func liesInOpenings() map[string]altered {
 		return func(o []bundle.Opening) []bundle.Opening { return o[at:] }
 	}
 	mallory := func(m *bundle.Manifest) { m.Filters.Agent = "mallory" }
+	// A record with two commitments, of which one is opened or both are.
+	two := func(both bool) map[string][]byte {
+		name, run := nameOf("evt_1", "/record/subject/agentId", "agent-ü"), nameOf("evt_1", "/record/subject/runId", "r")
+		files := withLines(func(lines []ledger.Line) []ledger.Line {
+			withMember(&lines[1], "record", func(record jsontext.Value) jsontext.Value {
+				record = canon.Put(record, []byte(`"agent-ü"`), "subject", "agentId")
+				return canon.Put(record, []byte(`{"agentId":"agent-ü","runId":"r"}`), "subject")
+			})
+			members := must(canon.Members([]byte(*lines[1].Payload)))
+			whole := must(signer().SignCanonical("application/vnd.svc.decision.v1+json", members["record"]))
+			stored := canon.Put(members["record"], []byte(must(name.Commitment())), "subject", "agentId")
+			stored = canon.Put(stored, []byte(must(run.Commitment())), "subject", "runId")
+			members["record"], members["integrity"] = stored, must(canon.Marshal(whole.Integrity))
+			members["sealed"] = must(canon.Marshal(map[string]any{"keyId": "k", "signature": must(signer().SignCanonical(seal.TypeCommitted, stored)).Integrity.Signature}))
+			text := string(canon.Object(members))
+			lines[1].Payload = &text
+			return lines[:2]
+		})
+		opened := []bundle.Opening{name, run}
+		if !both {
+			opened = opened[:1]
+		}
+		files["openings.jsonl"] = must(bundle.Lines(opened))
+		return signedAnew(files, func(*bundle.Manifest) {})
+	}
 	const redacted = `{"erased":false,"eventId":"evt_1"}` + "\n"
 	return map[string]altered{
+		"one of two commitments":                {files: two(false)},
+		"both of two commitments":               {files: two(true)},
 		"another pointer":                       {files: other("agentId", "runId"), reason: "openings.jsonl line 1: commitment"},
 		"a pointer that is none":                {files: other("/record/subject/agentId", "the agent"), reason: "openings.jsonl line 1: commitment"},
+		"a pointer without its slash":           {files: other("/record", "xrecord"), reason: "openings.jsonl line 1: commitment"},
 		"a pointer in another spelling":         {files: other("agentId", `\\u0061gentId`), reason: "openings.jsonl line 1: commitment"},
 		"a value that is no JSON":               {files: other(`"\"agent-ü\""`, `"agent-ü"`), reason: "openings.jsonl line 1: form"},
 		"a value with another member":           {files: other(`\"agent-ü\"`, `\"agent-ü\",\"evil\":1`), reason: "openings.jsonl line 1: form"},
@@ -175,6 +215,8 @@ func formsOfAManifest() map[string]altered {
 	nul["manifest.json"] = bytes.Replace(nul["manifest.json"], []byte(`"generator":""`), []byte(`"generator":"\u0000"`), 1)
 	record := "manifest.json: record"
 	return map[string]altered{
+		"a larger checkpoint size":          {files: with(func(r map[string]any) { r["checkpointSize"] = 8 }), reason: "checkpoint.txt: size"},
+		"a smaller checkpoint size":         {files: with(func(r map[string]any) { r["checkpointSize"] = 6 }), reason: "checkpoint.txt: size"},
 		"a first sequence of 0":             {files: with(func(r map[string]any) { r["firstSequence"] = 0 }), reason: record},
 		"a prior decision without its hash": {files: with(func(r map[string]any) { r["priorDecisions"] = map[string]any{"asd_9": "x"} }), reason: record},
 		"an empty run":                      {files: filter("run", ""), reason: record},

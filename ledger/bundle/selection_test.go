@@ -1,7 +1,9 @@
 package bundle_test
 
 import (
+	"cmp"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,6 +33,7 @@ type told struct {
 	state   func(*bundle.Statement)                 // changes the statement; nil means no statement
 	open    func([]bundle.Opening) []bundle.Opening // openings of the agent's names; nil means none
 	plain   bool                                    // the claim contains the agent's name instead of a commitment
+	signs   string                                  // payload type of the claim; empty means the right one
 	through int                                     // number of events when the export was requested; 0 means all
 }
 
@@ -167,7 +170,7 @@ func (o told) draw() map[string][]byte {
 		o.claim(&claim)
 	}
 	last := list[len(list)-1]
-	list = append(list, claimEvent(last, claim, o.plain))
+	list = append(list, claimEvent(last, claim, cmp.Or(o.signs, bundle.ClaimType), o.plain))
 	rehashAll(list)
 	m.Selection.Claim = int64(len(list))
 	lines = append(lines, ledger.NewLine(list[len(list)-1]))
@@ -227,8 +230,8 @@ func nameOf(eventID, pointer, agent string) bundle.Opening {
 	return bundle.Opening{EventID: eventID, Pointer: pointer, Salt: strings.Repeat("07", 32), Value: string(must(canon.Marshal(agent)))}
 }
 
-func claimEvent(last ledger.Event, claim bundle.Claim, plain bool) ledger.Event {
-	envelope := must(signer().Sign(bundle.ClaimType, claim))
+func claimEvent(last ledger.Event, claim bundle.Claim, payloadType string, plain bool) ledger.Event {
+	envelope := must(signer().Sign(payloadType, claim))
 	record := envelope.Record
 	members := map[string]any{"integrity": envelope.Integrity, "record": record, "verifyUrl": "u"}
 	if claim.Filters.Agent != "" && !plain {
@@ -301,7 +304,12 @@ func liesInASelection() map[string]altered {
 		lines[0].Payload = all[0].Payload
 		return lines
 	}
+	deny := bundle.Filters{Agent: "a-k", Decision: "deny"}
+	later := func(lines []ledger.Line) []ledger.Line { // adds the receipt, which is after the request
+		return slices.Insert(lines, 3, draws(told{filters: deny})[3])
+	}
 	return map[string]altered{
+		"an event after the request":             {files: told{through: 5, filters: deny, lines: later}.draw(), reason: "events.jsonl line 4: pos"},
 		"as it is":                               {files: told{}.draw()},
 		"of every outcome":                       {files: told{filters: bundle.Filters{Agent: "a-k"}}.draw()},
 		"of the tenant":                          {files: told{filters: bundle.Filters{Decision: "deny"}}.draw()},
@@ -330,6 +338,11 @@ func liesInASelection() map[string]altered {
 		"another newest in the claim":         {files: told{claim: func(c *bundle.Claim) { c.Series[0].Newest = 9 }}.draw(), reason: "events.jsonl line 6: claim"},
 		"another agent in the claim":          {files: told{claim: func(c *bundle.Claim) { c.Agent = "sub_j" }}.draw(), reason: "events.jsonl line 6: claim"},
 		"other filters in the claim":          {files: told{claim: func(c *bundle.Claim) { c.Filters.From = "" }}.draw(), reason: "events.jsonl line 6: claim"},
+		"a claim about no agent":              {files: told{claim: func(c *bundle.Claim) { c.Filters.Agent = "" }}.draw(), reason: "events.jsonl line 6: claim"},
+		"a claim about an agent":              {files: told{filters: bundle.Filters{Decision: "deny"}, claim: func(c *bundle.Claim) { c.Filters.Agent = "a-k" }}.draw(), reason: "events.jsonl line 7: claim"},
+		"a claim that is another record":      {files: told{signs: bundle.PayloadType}.draw(), reason: "events.jsonl line 6: claim"},
+		"a selection with another member":     {files: selecting("until", 1), reason: "manifest.json: selection"},
+		"a selection whose series are a text": {files: selecting("series", "decision/deny"), reason: "manifest.json: selection"},
 		"a claim of another export":           {files: told{claim: func(c *bundle.Claim) { c.ExportID = "exp_2" }}.draw(), reason: "events.jsonl line 6: claim"},
 		"numbered later again":                {files: told{lines: changedLine(2, func(l *ledger.Line) { l.AgentN = 4 })}.draw(), reason: "events.jsonl line 3: hash"},
 		"two events with one number":          {files: told{numbers: func(list []ledger.Event) { list[4].AgentN = 2 }}.draw(), reason: series + "2 does not follow 2"},
@@ -367,6 +380,18 @@ func liesInASelection() map[string]altered {
 		"without the proof of an event":   {files: told{proofs: func(p []bundle.Proof) []bundle.Proof { return p[1:] }}.draw(), reason: "proofs/inclusion.jsonl: missing"},
 		"an event that was not asked for": {files: told{lines: func(l []ledger.Line) []ledger.Line { return append(l[:5:5], memberLine(), l[5]) }}.draw(), reason: "events.jsonl line 6: selection"},
 	}
+}
+
+// selecting returns a bundle whose member selection has another value of a member.
+func selecting(member string, value any) map[string][]byte {
+	files := told{}.draw()
+	var envelope struct{ Record map[string]any }
+	if err := json.Unmarshal(files["manifest.json"], &envelope); err != nil {
+		panic(err)
+	}
+	envelope.Record["selection"].(map[string]any)[member] = value
+	signRecord(files, envelope.Record)
+	return files
 }
 
 // draws returns the lines of a bundle.

@@ -39,17 +39,19 @@ func falseNumbers() map[string]altered {
 		return &s
 	}
 	return map[string]altered{
-		"as it is":                     {files: of(0, func(*ledger.Line) {})},
-		"in another series":            {files: of(1, func(l *ledger.Line) { l.Series = "decision/allow" }), reason: `events.jsonl line 2: decision/allow: 1 is a decision "deny"`},
-		"in a series of another kind":  {files: of(1, func(l *ledger.Line) { l.Series = "receipt/violation" }), reason: "events.jsonl line 2: series"},
-		"in a series that is not":      {files: of(1, func(l *ledger.Line) { l.Series = "decision/maybe" }), reason: "events.jsonl line 2: series"},
-		"in no series":                 {files: of(1, func(l *ledger.Line) { l.Series, l.SeriesN, l.Agent, l.AgentN = "", 0, "", 0 }), reason: "events.jsonl line 2: series"},
-		"half a number":                {files: of(1, func(l *ledger.Line) { l.SeriesN = 0 }), reason: "events.jsonl line 2: form"},
-		"a series where none is":       {files: of(0, func(l *ledger.Line) { l.Series, l.SeriesN = "decision/deny", 1 }), reason: "events.jsonl line 1: series"},
-		"numbers that begin at 2":      {files: of(1, func(l *ledger.Line) { l.SeriesN, l.SeriesPrev = 2, hash("x") }), reason: "events.jsonl line 2: decision/deny: 1 is missing"},
-		"of the agent that begin at 2": {files: of(1, func(l *ledger.Line) { l.AgentN, l.AgentPrev = 2, hash("x") }), reason: "events.jsonl line 2: decision/deny of agent k: 1 is missing"},
-		"of another agent":             {files: of(1, func(l *ledger.Line) { l.Agent = "j" }), reason: "events.jsonl line 2: agent"},
-		"of no agent":                  {files: of(1, func(l *ledger.Line) { l.Agent, l.AgentN = "", 0 }), reason: "events.jsonl line 2: agent"},
+		"as it is":                           {files: of(0, func(*ledger.Line) {})},
+		"in another series":                  {files: of(1, func(l *ledger.Line) { l.Series = "decision/allow" }), reason: `events.jsonl line 2: decision/allow: 1 is a decision "deny"`},
+		"in a series of another kind":        {files: of(1, func(l *ledger.Line) { l.Series = "receipt/violation" }), reason: "events.jsonl line 2: series"},
+		"in a series that is not":            {files: of(1, func(l *ledger.Line) { l.Series = "decision/maybe" }), reason: "events.jsonl line 2: series"},
+		"in no series":                       {files: of(1, func(l *ledger.Line) { l.Series, l.SeriesN, l.Agent, l.AgentN = "", 0, "", 0 }), reason: "events.jsonl line 2: series"},
+		"half a number":                      {files: of(1, func(l *ledger.Line) { l.SeriesN = 0 }), reason: "events.jsonl line 2: form"},
+		"a number 1 that has a previous one": {files: of(1, func(l *ledger.Line) { l.SeriesPrev = hash("x") }), reason: "events.jsonl line 2: form"},
+		"a number 2 without a previous one":  {files: of(1, func(l *ledger.Line) { l.AgentN = 2 }), reason: "events.jsonl line 2: form"},
+		"a series where none is":             {files: of(0, func(l *ledger.Line) { l.Series, l.SeriesN = "decision/deny", 1 }), reason: "events.jsonl line 1: series"},
+		"numbers that begin at 2":            {files: of(1, func(l *ledger.Line) { l.SeriesN, l.SeriesPrev = 2, hash("x") }), reason: "events.jsonl line 2: decision/deny: 1 is missing"},
+		"of the agent that begin at 2":       {files: of(1, func(l *ledger.Line) { l.AgentN, l.AgentPrev = 2, hash("x") }), reason: "events.jsonl line 2: decision/deny of agent k: 1 is missing"},
+		"of another agent":                   {files: of(1, func(l *ledger.Line) { l.Agent = "j" }), reason: "events.jsonl line 2: agent"},
+		"of no agent":                        {files: of(1, func(l *ledger.Line) { l.Agent, l.AgentN = "", 0 }), reason: "events.jsonl line 2: agent"},
 	}
 }
 

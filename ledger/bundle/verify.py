@@ -379,6 +379,8 @@ def node(left, right):
 
 def root_of_inclusion(leaf, index, size, proof):
     fn, sn, r = index, size - 1, leaf
+    if fn > sn:
+        return None
     for p in proof:
         if sn == 0:
             return None

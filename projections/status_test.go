@@ -319,12 +319,11 @@ func endedWhileIdle(ctx context.Context, tx pgx.Tx, _ ledger.Event) error {
 	if _, err := tx.Exec(ctx, `set local idle_in_transaction_session_timeout = 1`); err != nil {
 		return err
 	}
-	for ctx.Err() == nil {
-		if err := tx.Conn().PgConn().CheckConn(); err != nil {
+	for { // until PostgreSQL says that it ends the connection
+		if _, err := tx.Conn().PgConn().ReceiveMessage(ctx); err != nil {
 			return err
 		}
 	}
-	return ctx.Err()
 }
 
 // patient repeats a step while the server still holds the lock of the previous step's lost client.

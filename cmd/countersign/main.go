@@ -234,7 +234,7 @@ var (
 	flagNamed       = regexp.MustCompile(`^--[a-z0-9-]+`)
 )
 
-// fail prints an error. An error may quote the name of a file that somebody else has chosen.
+// fail prints an error. An error may quote the name of a file that an attacker has chosen.
 func fail(stderr io.Writer, err error) int {
 	lines := strings.Split(err.Error(), "\n")
 	for i, line := range lines {

@@ -191,8 +191,8 @@ func (r *run) one(ctx context.Context, e ledger.Event) error {
 
 // passes reports whether a batch has no effect and follows the applied events. If so, the read
 // model counts as up to date without a message: most events concern one or two of the read models,
-// and a message costs more than most batches. The checkpoint is stored only from time to time, for nodes that
-// start later.
+// and a message costs more than most batches. The checkpoint is stored only from time to time, for
+// nodes that start later.
 func (r *run) passes(batch []ledger.Event) bool {
 	for _, e := range batch {
 		if r.takes(e) {

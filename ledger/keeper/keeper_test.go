@@ -216,6 +216,37 @@ func TestTheLastNoteWaitsForTheTree(t *testing.T) {
 	newestIs(t, folder, last)
 }
 
+// A node answers with a checkpoint that another node has made a moment ago, and with its proofs and
+// tiles. Otherwise a client that asks both nodes would think that events were removed.
+func TestANodeKnowsTheCheckpointOfAnotherNode(t *testing.T) {
+	t.Parallel()
+	db, folder, ctx := fixture.OnePartition(t), t.TempDir(), t.Context()
+	slow, quick := fixture.Open(t, db), fixture.Open(t, db)
+	for l, every := range map[*ledger.Ledger]time.Duration{slow: time.Hour, quick: 10 * time.Millisecond} {
+		if err := keeper.Start(ctx, l, keeper.Options{Signer: fixture.CheckpointSigner(t), Folder: checkpoint.Folder{Path: folder}, Every: every},
+			fixture.Numbered(fmt.Sprint("every", every))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := quick.Append(ctx, fixture.One("s/1", ledger.New(), "a1")); err != nil {
+		t.Fatal(err)
+	}
+	made := fixture.Covered(t, quick, 3)
+	if known := keeper.Known(slow.Partition(0)); known.Size >= made.Size {
+		t.Fatalf("the other node has size %d in memory, and the newest checkpoint has %d", known.Size, made.Size)
+	}
+	proofs, newest, err := keeper.Proofs(ctx, slow.Partition(0))
+	if err != nil || newest.Size != made.Size {
+		t.Fatalf("%+v, %v", newest, err)
+	}
+	if _, err := proofs.Consistency(1, made.Size); err != nil {
+		t.Error(err)
+	}
+	if tile, err := keeper.Tile(ctx, slow.Partition(0), 0, 0, int(made.Size)); err != nil || tile == nil {
+		t.Errorf("%x, %v", tile, err)
+	}
+}
+
 // A checkpoint that cannot be stored outside the database is not published.
 func TestNoCheckpointWithoutAPlaceOutside(t *testing.T) {
 	t.Parallel()

@@ -32,13 +32,16 @@ func Newest(ctx context.Context, p *ledger.Partition) (*checkpoint.Published, er
 	return checkpoint.NewPublished(checkpoint.Checkpoint{Origin: p.Origin(), Size: size, Root: tree.Hash(root)}, epoch, []byte(note)), nil
 }
 
-// newest returns the newest checkpoint in this node's memory, or else the newest one in the
-// database, or nil.
+// newest returns the newest checkpoint in the database, or nil. Another node may have made it a
+// moment ago, so the one in this node's memory may be older: a client that asks one node after the
+// other would take that for a rollback. newest returns the one in memory if the database cannot be
+// read or has an older one.
 func newest(ctx context.Context, p *ledger.Partition) (*checkpoint.Published, error) {
-	if known := Known(p); known != nil {
+	stored, err := Newest(ctx, p)
+	if known := Known(p); known != nil && (stored == nil || stored.Size < known.Size) {
 		return known, nil
 	}
-	return Newest(ctx, p)
+	return stored, err
 }
 
 // At reads the checkpoint with this size from the database. It fails if there is none.

@@ -1,12 +1,14 @@
 package commands_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"maps"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/countersign/countersign/commands/evidence"
 	"github.com/countersign/countersign/commands/organizations"
@@ -59,6 +61,47 @@ func TestABundleHoldsTheRuleSetsItsVerdictsName(t *testing.T) {
 	keys := []bundle.Key{{Purpose: "record", Public: a.Signer.Public(), Partition: bundle.AnyPartition}}
 	if r, err := bundle.Verify(t.Context(), b, bundle.Trust{Keys: keys}, nil); err != nil || !r.Valid {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// A period without events has an export, too. It has the events around the period without their
+// payloads, which show that nothing is between them.
+func TestAPeriodWithoutEventsIsExported(t *testing.T) {
+	t.Parallel()
+	clock := newClock()
+	a := openApp(t, ledgertest.New(t), clock)
+	began := clock.Now()
+	key, caller := newKey(t, a, "ada@example.com")
+	tenant := a.Ledger.Service(key[5:17])
+	clock.Add(10 * time.Hour)
+	if _, err := a.RunService(t.Context(), quickCall(t, caller, "", "ls")); err != nil {
+		t.Fatal(err)
+	}
+	keys := []bundle.Key{{Purpose: "record", Public: a.Signer.Public(), Partition: bundle.AnyPartition}}
+	hours := func(n int) string { return began.Add(time.Duration(n) * time.Hour).UTC().Format(time.RFC3339) }
+	for name, filters := range map[string]bundle.Filters{
+		"before the first event": {From: hours(-9), To: hours(-8)},
+		"between two events":     {From: hours(4), To: hours(5)},
+		"after the last event":   {From: hours(14), To: hours(15)},
+	} {
+		folder := t.TempDir()
+		m, err := a.ExportHistory(t.Context(), evidence.Export{Tenant: tenant, Actor: "operator", Folder: folder, Filters: filters})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		b, err := bundle.Open(t.Context(), folder, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		if r, err := bundle.Verify(t.Context(), b, bundle.Trust{Keys: keys}, nil); err != nil || !r.Valid {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+		lines, err := b.Text("events.jsonl")
+		if err != nil || bytes.Contains(lines, []byte(`"payload":"`)) || int64(bytes.Count(lines, []byte("\n"))) != m.Count {
+			t.Errorf("%s: %s, %v", name, lines, err)
+		}
 	}
 }
 

@@ -120,7 +120,7 @@ func TestAnExportThatCannotBeIsNotRecorded(t *testing.T) {
 		{"--from must be a time such as", []string{"--org", org, "--out", out, "--from", "yesterday"}},
 		{"--to must be a time such as", []string{"--org", org, "--out", out, "--from", "2026-01-01", "--to", "2026-13-01"}},
 		{"organization not found", []string{"--org", "org_none", "--out", out}},
-		{"no events in this period", []string{"--org", org, "--out", out, "--from", "2090-01-01"}},
+		{"--to must be later than --from", []string{"--org", org, "--out", out, "--from", "2090-01-01", "--to", "2089-01-01"}},
 	} {
 		var said bytes.Buffer
 		if code := run(append(append([]string{"export"}, c.args...), o.base...), io.Discard, &said); code != 2 || !strings.Contains(said.String(), c.words) || strings.Contains(said.String(), "write "+out) {

@@ -316,10 +316,10 @@ func (x *exporting) rangeOf(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if start >= end && (x.e.Pack == nil || last == 0) {
-		return policy.Refuse(ground.CodeNotFound, "/from", "the organization has no events in this period")
+	if last == 0 { // only the tenant of the service
+		return policy.Refuse(ground.CodeNotFound, "/from", "there are no events yet")
 	}
-	end = max(end, start) // only a pack can be made of an empty period
+	end = max(end, start) // in an empty period, only the events around it are in the range
 	x.within = end - start
 	if x.e.Most > 0 && x.within > x.e.Most {
 		return policy.Refuse("invalid_value", "/from", fmt.Sprintf("the period has more than %d events; choose a shorter period, or ask the operator to run countersign export", x.e.Most))

@@ -202,8 +202,12 @@ func (l *Ledger) Total(ctx context.Context) (int64, error) {
 	return total, err
 }
 
+// readShare is the share of the time that an export or the archive uses while others append, as in
+// pace.New. People wait for an export, and the archive must be faster than the appends.
+const readShare = 20
+
 // Pace returns a pace that slows reads of this ledger's own history while others append.
-func (l *Ledger) Pace() *pace.Pace { return pace.New(l.Total) }
+func (l *Ledger) Pace() *pace.Pace { return pace.New(readShare, l.Total) }
 
 // Directory returns the values of the directory entries with a name (events.EntriesOf), in the
 // order of their events. An entry is no evidence: it only shows which events to read.

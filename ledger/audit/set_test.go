@@ -18,7 +18,7 @@ func TestSmallSetsAreCheckedWithoutARest(t *testing.T) {
 		s.addEvent(&ledger.Event{ID: fmt.Sprint("evt_", i), Tenant: "t", Stream: fmt.Sprint(i), Version: 1, Position: int64(i)})
 	}
 	asked := 0
-	pace := pace.New(func(context.Context) (int64, error) { asked++; return 0, nil })
+	pace := pace.New(auditShare, func(context.Context) (int64, error) { asked++; return 0, nil })
 	if err := s.check(t.Context(), pace, func(f Fault) { t.Error(f) }); err != nil || asked > 0 {
 		t.Errorf("asked the database %d times, %v", asked, err)
 	}

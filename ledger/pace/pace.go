@@ -10,10 +10,11 @@ import (
 )
 
 // Pace slows down a reader of the whole history, for example an audit or an export, in favour of
-// appends. Without appends the reader works at full speed. Otherwise it works in short parts, and a
-// fiftieth of the time: on a busy machine, an append that arrives during a part waits until the part
-// ends. A Pace belongs to one goroutine. The zero value never pauses.
+// appends. Without appends the reader works at full speed. Otherwise it works in short parts, and
+// only a small share of the time: on a busy machine, an append that arrives during a part waits
+// until the part ends. A Pace belongs to one goroutine. The zero value never pauses.
 type Pace struct {
+	share time.Duration // while there are appends, one part in share of the time is work
 	head  func(context.Context) (int64, error)
 	began time.Time // start of the work since the last Rest
 	seen  int64     // number of events when at was set
@@ -32,15 +33,17 @@ const (
 )
 
 const (
-	paceShare = 50                    // while there are appends, one part in paceShare of the time is work
-	paceMost  = 15 * time.Second      // longest pause
-	paceBusy  = 20                    // events per second above which the ledger counts as being appended to
-	paceLook  = 20 * time.Millisecond // shortest time between two looks at the number of events
-	pacePart  = 64                    // events of a short part: less than a millisecond of work
+	paceMost = 15 * time.Second      // longest pause
+	paceBusy = 20                    // events per second above which the ledger counts as being appended to
+	paceLook = 20 * time.Millisecond // shortest time between two looks at the number of events
+	pacePart = 64                    // events of a short part: less than a millisecond of work
 )
 
-// New returns a pace that calls head for the number of events in the ledger.
-func New(head func(context.Context) (int64, error)) *Pace { return &Pace{head: head} }
+// New returns a pace that calls head for the number of events in the ledger. While there are
+// appends, the reader works for one part in share of the time.
+func New(share int, head func(context.Context) (int64, error)) *Pace {
+	return &Pace{share: time.Duration(share), head: head}
+}
 
 // Part returns how many events the reader should read until the next Rest: most, or fewer while
 // there are appends or this is unknown.
@@ -78,7 +81,7 @@ func (p *Pace) Rest(ctx context.Context) error {
 		p.seen, p.at = head, now
 	}
 	if p.state == busy && (p.until.IsZero() || now.Before(p.until)) {
-		wait.For(ctx, nil, min((paceShare-1)*worked, paceMost))
+		wait.For(ctx, nil, min((p.share-1)*worked, paceMost))
 	}
 	p.began = time.Now()
 	return ctx.Err()

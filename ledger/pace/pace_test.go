@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// While others append, a reader works a fiftieth of the time, in short parts; otherwise all of it, in
+// While others append, a reader works its share of the time, in short parts; otherwise all of it, in
 // large parts. The few events that the service itself appends do not slow it down.
 func TestPaceLetsAppendsGoFirst(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -20,9 +20,9 @@ func TestPaceLetsAppendsGoFirst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				p := &Pace{head: func(context.Context) (int64, error) {
+				p := New(50, func(context.Context) (int64, error) {
 					return int64(time.Since(began).Seconds() * float64(c.perSecond)), nil
-				}}
+				})
 				if err := p.Rest(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -56,7 +56,7 @@ func TestPausesLeaveARequestTime(t *testing.T) {
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 16*time.Second)
 		defer cancel()
-		p := New(func(context.Context) (int64, error) { return time.Since(began).Milliseconds(), nil })
+		p := New(50, func(context.Context) (int64, error) { return time.Since(began).Milliseconds(), nil })
 		for range 300 {
 			if err := p.Rest(ctx); err != nil {
 				t.Fatal(err)

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,5 +66,32 @@ func TestADocumentHasItsPlace(t *testing.T) {
 	}
 	if short := visitor.get("/docs/security", "Accept", "text/html").body; strings.Contains(short, "On this page") && strings.Count(short, "<h2 id=") < 4 {
 		t.Error("a page with few headings lists them")
+	}
+}
+
+// locPattern matches an address of the sitemap. Its group is the path.
+var locPattern = regexp.MustCompile(`<loc>[a-z]+://[^/]+(/[^<]*)</loc>`)
+
+// TestPublicPagesAreSmall checks that each public page has at most 60 KB on its way to a browser,
+// with the style and the script. A page of a signed-in person is not compressed, because it
+// contains secrets and text of the person.
+func TestPublicPagesAreSmall(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, api.Databases.New(t))
+	stranger := s.browser(t)
+	frame := len(stranger.get("/style.css").body) + len(stranger.get("/page.js").body)
+	for _, found := range locPattern.FindAllStringSubmatch(stranger.get("/sitemap.xml").body, -1) {
+		page := stranger.get(found[1], "Accept", "text/html", "Accept-Encoding", "gzip")
+		if size := frame + len(page.body); page.status != 200 || size > 60_000 {
+			t.Errorf("%s: status %d, %d bytes", found[1], page.status, size)
+		}
+	}
+	if page := stranger.get("/docs/commands", "Accept-Encoding", "gzip"); page.header.Get("Content-Encoding") != "gzip" || !slices.Contains(page.header.Values("Vary"), "Accept-Encoding") {
+		t.Errorf("a public page: %v", page.header)
+	}
+	person := s.browser(t)
+	person.signIn("ada@small.example.com")
+	if page := person.get("/docs/commands", "Accept-Encoding", "gzip"); page.status != 200 || page.header.Get("Content-Encoding") != "" {
+		t.Errorf("a page of a signed-in person: %d %v", page.status, page.header)
 	}
 }

@@ -89,7 +89,7 @@ func TestWalkEveryDocument(t *testing.T) {
 		t.Skip("SCREENSHOTS=FOLDER .ci/console/run walks through the documentation, too")
 	}
 	axe, kinds := w.axe(), map[string]bool{}
-	for _, found := range regexp.MustCompile(`<loc>[a-z]+://[^/]+(/[^<]*)</loc>`).FindAllStringSubmatch(s.browser(t).get("/sitemap.xml").body, -1) {
+	for _, found := range locPattern.FindAllStringSubmatch(s.browser(t).get("/sitemap.xml").body, -1) {
 		place := found[1]
 		kind, name, _ := strings.Cut(strings.Trim(place, "/"), "/")
 		if many := slices.Contains([]string{"rules", "errors", "tools", "services", "commands"}, kind) && name != ""; many && kinds[kind] {

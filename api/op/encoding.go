@@ -3,6 +3,8 @@ package op
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
+	"net/http"
 	"strings"
 	"sync"
 
@@ -43,22 +45,7 @@ func (p *packed) in(name string, body []byte) ([]byte, error) {
 	if made, is := p.form[name]; is {
 		return made, nil
 	}
-	var made []byte
-	var err error
-	if name == "zstd" {
-		var w *zstd.Encoder
-		if w, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1)); err == nil {
-			made = w.EncodeAll(body, nil)
-			err = w.Close()
-		}
-	} else {
-		var out bytes.Buffer
-		w := gzip.NewWriter(&out)
-		if _, err = w.Write(body); err == nil {
-			err = w.Close()
-		}
-		made = out.Bytes()
-	}
+	made, err := compress(name, body)
 	if err != nil {
 		return nil, err
 	}
@@ -67,6 +54,49 @@ func (p *packed) in(name string, body []byte) ([]byte, error) {
 	}
 	p.form[name] = made
 	return made, nil
+}
+
+// The writers are kept, because a new one allocates about a megabyte.
+var (
+	zstdWriter  = sync.OnceValues(func() (*zstd.Encoder, error) { return zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1)) })
+	gzipWriters = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
+)
+
+// compress returns the body in an encoding.
+func compress(name string, body []byte) ([]byte, error) {
+	if name == "zstd" {
+		w, err := zstdWriter()
+		if err != nil {
+			return nil, err
+		}
+		return w.EncodeAll(body, nil), nil
+	}
+	var out bytes.Buffer
+	w := gzipWriters.Get().(*gzip.Writer)
+	defer gzipWriters.Put(w)
+	w.Reset(&out)
+	_, err := w.Write(body)
+	err = errors.Join(err, w.Close())
+	return out.Bytes(), err
+}
+
+// Compress returns a body in the best encoding that the request accepts, and sets the headers of
+// the answer for it. The body must be public and the same for every caller, as for documents.
+func Compress(h http.Header, accept string, body []byte) []byte {
+	if len(body) < worthPacking {
+		return body
+	}
+	h.Add("Vary", "Accept-Encoding")
+	name := encodingFor(accept)
+	if name == "" {
+		return body
+	}
+	made, err := compress(name, body)
+	if err != nil {
+		return body // send it uncompressed
+	}
+	h.Set("Content-Encoding", name)
+	return made
 }
 
 // encoded returns the answer with its document in the best encoding that the request accepts. The

@@ -83,6 +83,23 @@ func TestEvidenceOnTheConsole(t *testing.T) {
 	clean(t, s)
 }
 
+// TestTextsThatTheDatabaseRefuses checks that no form, filter or search passes a NUL or invalid
+// UTF-8 to the database: its error would be answered with 503, as if a repetition could succeed.
+func TestTextsThatTheDatabaseRefuses(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, api.Databases.New(t))
+	c := newCrew(t, s, "business", "acme.example")
+	auditor := c.people["auditor"]
+	for _, text := range []string{"asd_\x00", "asd_\xff"} {
+		auditor.want(auditor.form("/evidence/dispute", url.Values{"decision": {text}}), 400, "every text of the form must be UTF-8 without NUL")
+		for _, name := range []string{"run", "agent", "rule", "target", "text"} {
+			auditor.want(auditor.get("/decisions?"+url.Values{name: {text}}.Encode()), 400, name+" must be UTF-8 without NUL")
+		}
+		auditor.want(auditor.get("/api/assurance/decisions?"+url.Values{"run": {text}}.Encode()), 400, "run must be UTF-8 without NUL")
+		auditor.want(auditor.get("/search?"+url.Values{"q": {text}}.Encode()), 200, "asd_")
+	}
+}
+
 // verifies checks that a packed bundle verifies with the public keys of the service.
 func (s *site) verifies(t *testing.T, packed []byte) bundle.Result {
 	t.Helper()

@@ -45,6 +45,11 @@ func ReadFilter(q url.Values) (f Filter, err error) {
 	f = Filter{Decision: q.Get("decision"), Conformance: q.Get("conformance"), Protocol: q.Get("protocol"), Rule: strings.TrimSpace(q.Get("rule")),
 		Run: strings.TrimSpace(q.Get("run")), Agent: strings.TrimSpace(q.Get("agent")), Text: strings.TrimSpace(q.Get("text")),
 		Target: strings.TrimSpace(q.Get("target")), From: q.Get("from"), To: q.Get("to")}
+	for _, name := range []string{"rule", "run", "agent", "text", "target"} {
+		if !IsText(q.Get(name)) {
+			return f, policy.Refuse("invalid_format", "/"+name, name+" must be UTF-8 without NUL")
+		}
+	}
 	for name, values := range FilterValues() {
 		if member := q.Get(name); member != "" && !slices.Contains(values, member) {
 			return f, policy.Refuse("invalid_enum", "/"+name, name+" must be one of the documented values")

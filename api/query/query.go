@@ -2,6 +2,8 @@ package query
 
 import (
 	"errors"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/countersign/countersign/commands/ground"
 	"github.com/countersign/countersign/projections"
@@ -14,6 +16,9 @@ const (
 	MostDelivered = 100  // newest messages to a webhook that a list shows
 	MostMachines  = 50   // machines whose guards a list shows, most recent report first
 )
+
+// IsText reports whether a text can be searched for: PostgreSQL refuses a NUL and invalid UTF-8.
+func IsText(text string) bool { return utf8.ValidString(text) && !strings.Contains(text, "\x00") }
 
 // Error converts an error of a projection into the error for callers.
 func Error(err error) error {

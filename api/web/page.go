@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/countersign/countersign/api/credential"
 	"github.com/countersign/countersign/api/op"
+	"github.com/countersign/countersign/api/query"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/policy"
 )
@@ -177,6 +179,11 @@ func (s *Handler) run(w http.ResponseWriter, v *Visit, p Page) (View, error) {
 		}
 		if v.Form, err = ReadForm(w, v.Request, cmp.Or(p.Limit, maxForm)); err != nil {
 			return View{}, err
+		}
+		for _, values := range v.Form {
+			if slices.ContainsFunc(values, func(text string) bool { return !query.IsText(text) }) {
+				return View{}, policy.Refuse(CodeInvalid, "", "every text of the form must be UTF-8 without NUL")
+			}
 		}
 		if as := v.Form.Get(formPerson); as != "" && v.Session != nil && as != v.Session.Customer {
 			return View{}, errAnotherPerson

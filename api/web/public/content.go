@@ -146,9 +146,8 @@ func (r *Room) showSearch(v *web.Visit) (web.View, error) {
 	}
 	q := v.Request.URL.Query()
 	page := searchPage{Question: strings.TrimSpace(q.Get("q")), Kind: q.Get("in")}
-	if len(page.Question) > maxQuestion {
-		page.Question = strings.ToValidUTF8(page.Question[:maxQuestion], "")
-	}
+	page.Question = page.Question[:min(len(page.Question), maxQuestion)]
+	page.Question = strings.ToValidUTF8(strings.ReplaceAll(page.Question, "\x00", ""), "")
 	if page.Kind != "rules" {
 		page.Kind = ""
 	}

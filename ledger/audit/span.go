@@ -123,7 +123,7 @@ func (s *spanResult) part(ctx context.Context, r *run, from, to int64) error {
 		return err
 	}
 	if next != to+1 {
-		s.fault(eventFault(next, "pos", "the event is missing: the head is at position %d", to))
+		s.fault(eventFault(next, "pos", "the event is missing: the events should continue to position %d", to))
 	}
 	return nil
 }

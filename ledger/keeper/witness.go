@@ -43,9 +43,10 @@ func (k *keeper) mirror(ctx context.Context) {
 }
 
 // witness sends a checkpoint to a witness and returns it with the witness's signature line in its
-// note. It returns the checkpoint unchanged with an error, or if the note already has such a line
-// or a time stamp (a node that was restarted sends its last checkpoint again), or if another node
-// has sent a newer note. seen is the last size that the witness has seen. If seen is wrong, the
+// note. It returns the checkpoint as it was if the note cannot get this line: because it has the
+// line already or has a time stamp (a node that was restarted sends its last checkpoint again),
+// because another node has changed the note or has sent a newer one, or because of an error before
+// the line was stored. seen is the last size that the witness has seen. If seen is wrong, the
 // witness answers with the right size, and the checkpoint is sent again.
 func (k *keeper) witness(ctx context.Context, w checkpoint.Witness, made *checkpoint.Published, seen *int64) (*checkpoint.Published, error) {
 	if w.Signed(made.Note) {
@@ -84,9 +85,10 @@ func (k *keeper) witness(ctx context.Context, w checkpoint.Witness, made *checkp
 	return made, errors.New("the witness names another size each time")
 }
 
-// replaceNote replaces the note of a checkpoint by one with another signature line, and returns the
-// checkpoint with the note that is stored. The note stays as it is if another node has changed it,
-// or if it has a time stamp, because a time stamp is about the exact bytes of a note.
+// replaceNote replaces the note of a checkpoint by one with one more signature line, and returns the
+// checkpoint with this note. It changes nothing and returns the checkpoint as it was if another node
+// has changed the stored note, or if the note has a time stamp, because a time stamp is about the
+// exact bytes of a note.
 func (k *keeper) replaceNote(ctx context.Context, made *checkpoint.Published, cosigned []byte) (*checkpoint.Published, error) {
 	updated, err := k.ledger.Pool().Exec(ctx, `update checkpoints set note = $4 where p = $1 and size = $2 and note = $3 and stamp is null`,
 		k.partition.Number(), made.Size, string(made.Note), string(cosigned))

@@ -87,8 +87,8 @@ func (m Made) Kind() string {
 	return KindHistory
 }
 
-// Again reports whether ExportAgain can build the bundle again. It may still refuse if a person
-// was erased since.
+// Again reports whether ExportAgain can build bundles of this kind again. ExportAgain may still
+// refuse if a person was erased since, or if the program has another version.
 func (m Made) Again() bool { return !m.Erased && !hasPack(m.Manifest) }
 
 // hasPack reports whether a bundle contains the files of an evidence pack or a recall.

@@ -110,7 +110,7 @@ func quartersSince(created, now time.Time) (list []quarter) {
 	return list
 }
 
-// periodIn returns the filters for the period of a form, and whether it leaves out personal data.
+// periodIn returns the filters of a form: its period, and whether to leave out personal data.
 func periodIn(v *web.Visit) (f bundle.Filters, err error) {
 	from, to, err := query.Bounds(v.Form.Get("period"), v.Form.Get("from"), v.Form.Get("to"))
 	if !from.IsZero() {

@@ -124,7 +124,12 @@ func TestADisputeAboutADecision(t *testing.T) {
 	shows(t, page, "Answer", strings.Repeat("ab", 32))
 	shows(t, page, "Receipt", "conforming")
 	for _, about := range []string{"asd_none", "pay_" + strings.Repeat("0", 32)} {
-		_, err := n.app.ExportHistory(t.Context(), evidence.Export{Tenant: org, Actor: "operator", Folder: t.TempDir(), Dispute: about})
+		e := evidence.Export{Tenant: org, Actor: "operator", Folder: t.TempDir()}
+		_, err := n.app.ExportPayment(t.Context(), e, about)
+		if strings.HasPrefix(about, "asd_") {
+			e.Dispute = about
+			_, err = n.app.ExportHistory(t.Context(), e)
+		}
 		var refused *policy.Error
 		if !errors.As(err, &refused) || refused.Code != ground.CodeNotFound {
 			t.Errorf("%s: %v", about, err)

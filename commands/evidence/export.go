@@ -174,6 +174,9 @@ func (a *Evidence) ExportSelections(ctx context.Context, exports []Export) ([]Ex
 		}
 		e.Filters.Receipts = e.Filters.Receipts || e.Statement
 		x := a.exporting(e)
+		if len(requested) > 0 {
+			x.pace = requested[0].pace // one pace for all, since each pace may use half of the remaining time of a request
+		}
 		if _, err := x.run(ctx, []func(context.Context) error{x.ask}); err != nil {
 			return nil, err
 		}

@@ -48,7 +48,7 @@ func (s *Exports) createPack(c *op.Call) (op.Reply, error) {
 	}
 	from, to, ok := query.Period(in.Period)
 	if !ok {
-		return op.Reply{}, policy.Refuse("invalid_format", "/period", "period must be a quarter, month or year, such as 2026Q3, 2026-09 or 2026")
+		return op.Reply{}, policy.Refuse("invalid_format", "/period", query.WrongPeriod)
 	}
 	id, packed, err := s.Pack(c.Request.Context(), c.Principal, pack.Order{Framework: in.Framework, From: from, To: to, RequestedBy: in.RequestedBy, NoPersonal: in.NoPersonal})
 	return bundleReply(id, packed), err

@@ -9,6 +9,9 @@ import (
 	"github.com/countersign/countersign/policy"
 )
 
+// WrongPeriod is the message for a text that Period does not understand.
+const WrongPeriod = "period must be a quarter, month or year, such as 2026Q3, 2026-09 or 2026"
+
 var periodForm = regexp.MustCompile(`^(\d{4})(?:Q([1-4])|-(0[1-9]|1[0-2]))?$`)
 
 // Period returns the first moment of a year, quarter or month, and of the following one, in UTC.
@@ -42,7 +45,7 @@ func Bounds(named, from, to string) (start, end time.Time, err error) {
 	if named != "" && from == "" && to == "" {
 		start, end, ok := Period(named)
 		if !ok {
-			err = policy.Refuse("invalid_format", "/period", "period must be a quarter, month or year, such as 2026Q3, 2026-09 or 2026")
+			err = policy.Refuse("invalid_format", "/period", WrongPeriod)
 		}
 		return start, end, err
 	}

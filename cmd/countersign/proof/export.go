@@ -214,7 +214,7 @@ func (b bound) moment() (string, error) {
 func period(text string) (from, to time.Time, err error) {
 	from, to, ok := query.Period(text)
 	if !ok {
-		err = errors.New("--period must be a quarter, month or year, such as 2026Q3, 2026-09 or 2026")
+		err = errors.New("--" + query.WrongPeriod)
 	}
 	return from, to, err
 }

@@ -202,8 +202,9 @@ func (l *Ledger) Total(ctx context.Context) (int64, error) {
 	return total, err
 }
 
-// readShare is the share of the time that an export or the archive uses while others append, as in
-// pace.New. People wait for an export, and the archive must be faster than the appends.
+// readShare is the share for pace.New: while others append, an export or the archive works for a
+// twentieth of the time. An audit works for less. But people wait for an export, and the archive
+// must be faster than the appends.
 const readShare = 20
 
 // Pace returns a pace that slows reads of this ledger's own history while others append.

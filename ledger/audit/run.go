@@ -102,9 +102,9 @@ func (r *run) headFault(column, format string, args ...any) {
 	r.fault(Fault{"ledger_head", fmt.Sprintf("p %d", r.p), 0, column, fmt.Sprintf(format, args...)})
 }
 
-// auditShare is the share of the time that a worker uses while there are appends, as in pace.New.
-// With it, the 99th percentile of the appends hardly changes: less than one append in a hundred
-// meets work of the audit.
+// auditShare is the share for pace.New: while there are appends, a worker works for a hundredth of
+// the time. Then the 99th percentile of the appends hardly changes, because about one append in a
+// hundred, or fewer, has to wait for a worker.
 const auditShare = 100
 
 // pace returns a new pace for one goroutine of the audit.

@@ -61,7 +61,7 @@ func (s *Server) newPages(markdown *discovery.Pages, outbox *mail.Outbox) error 
 	s.web, err = web.NewHandler(web.Config{
 		Commands: s.app.Store, Projections: s.projections, Credentials: *s.path.Credentials, Log: answers.Log,
 		Pages: slices.Concat(s.public.Pages(), account.Pages(), org.Pages(), review.Pages()),
-		Host: web.Host{Site: markdown.Site, MaySend: s.maySend,
+		Host: web.Host{Site: markdown.Site, MaySend: s.maySend, Compress: op.Compress,
 			Twin: func(w http.ResponseWriter, r *http.Request) bool { return s.content.Twin(w, r) },
 			Problem: func(h http.Header, r *http.Request, err error) (int, string) {
 				status, said := answers.Problem(h, r, err)

@@ -22,11 +22,12 @@ type Config struct {
 
 // Host contains the functions of the server that the handler calls.
 type Host struct {
-	Site    func() (*site.Site, error)                                           // returns the pages written in Markdown
-	MaySend func(*http.Request, *credential.Session) error                       // refuses a form if the caller sends too many
-	Twin    func(http.ResponseWriter, *http.Request) bool                        // answers with Markdown if the page has it and the request prefers it, and reports whether it did
-	Problem func(http.Header, *http.Request, error) (status int, message string) // returns the status and the sentence of an error, and sets its headers
-	Fail    func(http.ResponseWriter, *http.Request, error)                      // answers with an error when no page can be shown
+	Site     func() (*site.Site, error)                                           // returns the pages written in Markdown
+	MaySend  func(*http.Request, *credential.Session) error                       // refuses a form if the caller sends too many
+	Twin     func(http.ResponseWriter, *http.Request) bool                        // answers with Markdown if the page has it and the request prefers it, and reports whether it did
+	Problem  func(http.Header, *http.Request, error) (status int, message string) // returns the status and the sentence of an error, and sets its headers
+	Compress func(h http.Header, accept string, body []byte) []byte               // returns a public page in an encoding that the request accepts, and sets the headers for it
+	Fail     func(http.ResponseWriter, *http.Request, error)                      // answers with an error when no page can be shown
 }
 
 // ShowError writes an error as a page, in the frame of the signed-in person.

@@ -14,7 +14,6 @@ import (
 	"github.com/gorilla/mux"
 
 	"github.com/countersign/countersign/api/credential"
-	"github.com/countersign/countersign/api/op"
 	"github.com/countersign/countersign/api/query"
 	"github.com/countersign/countersign/commands/organizations"
 	"github.com/countersign/countersign/policy"
@@ -241,7 +240,7 @@ func (s *Handler) show(w http.ResponseWriter, v *Visit, shows View) {
 		h.Add("Vary", "Accept, Cookie")
 		if v.Session == nil {
 			h.Set("Cache-Control", "public, max-age=300")
-			body = op.Compress(h, v.Request.Header.Get("Accept-Encoding"), body)
+			body = s.Compress(h, v.Request.Header.Get("Accept-Encoding"), body)
 		}
 	}
 	w.WriteHeader(cmp.Or(shows.Status, http.StatusOK))

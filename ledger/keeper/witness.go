@@ -60,8 +60,8 @@ func (k *keeper) witness(ctx context.Context, w checkpoint.Witness, made *checkp
 		var proof []tree.Hash
 		if *seen > made.Size { // the witness has a newer note, which another node of this ledger must have made
 			stored, err := Newest(ctx, k.partition)
-			if err == nil && *seen > stored.Size {
-				err = fmt.Errorf("%w: the witness is at size %d, this ledger at size %d", checkpoint.ErrInconsistent, *seen, stored.Size)
+			if err == nil && (stored == nil || *seen > stored.Size) {
+				err = fmt.Errorf("%w: the witness is at size %d, and every checkpoint of this ledger is smaller", checkpoint.ErrInconsistent, *seen)
 			}
 			return made, err
 		}

@@ -27,6 +27,7 @@ func TestEvidenceOnTheConsole(t *testing.T) {
 	decision := c.decide(t, toolBody("k1", "agent-7", "drop", "low")).decision(t).Record.DecisionID
 	auditor, developer := c.people["auditor"], c.people["developer"]
 	auditor.want(auditor.get("/evidence"), 200, "No file was created yet.")
+	auditor.want(auditor.get("/evidence"), 200, "No decision of this quarter needed a review.")
 	now := s.clock.Now()
 	from := now.AddDate(0, -3, 0)
 	page := auditor.get("/evidence").body
@@ -61,6 +62,14 @@ func TestEvidenceOnTheConsole(t *testing.T) {
 		auditor.want(page, 200, f.says)
 		auditor.want(page, 200, `href="`+place+`"`)
 		auditor.want(page, 200, "auditor@acme.example")
+	}
+	// The page counts the reviews of the quarter.
+	asked := c.decide(t, toolBody("k2", "agent-7", "write", "critical")).decision(t).Record.DecisionID
+	s.clock.Add(90 * time.Second)
+	c.people["admin"].form("/reviews/"+asked, url.Values{"verdict": {"rejected"}, "reason": {"It is out of scope"}})
+	for _, says := range []string{"<dd>1: 0 approved, 1 rejected</dd>", "median 90.0 s, 95th percentile 90.0 s, 0 in under five seconds",
+		`<td data-label="Reviewer">admin@acme.example</td><td class="amount" data-label="Verdicts">1</td><td class="amount" data-label="Rejected">1</td>`} {
+		auditor.want(auditor.get("/evidence"), 200, says)
 	}
 	for path, refused := range map[string]struct {
 		form url.Values

@@ -2,6 +2,7 @@ package org
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,11 +21,15 @@ import (
 const evidenceRows = 25
 
 // evidencePage is the data of the page with the evidence for auditors: the verification of the
-// ledger, the forms that create bundles, and the bundles that were created.
+// ledger, the forms that create bundles, figures about reviews, and the bundles that were created.
 type evidencePage struct {
 	Check    ledger.SelfCheck // last self-check of the ledger
 	State    ledger.Condition
 	Quarters []quarter
+
+	Quarter   string // quarter of Oversight: the one that the forms propose
+	Oversight projections.Oversight
+	Reviewers []reviewerRow
 
 	Frameworks []pack.Framework
 	Made       []madeRow
@@ -37,6 +42,12 @@ type quarter struct {
 	Name    string
 	Running bool // the quarter has not ended
 	Usual   bool // the newest quarter that has ended, or the first one of the organization
+}
+
+// reviewerRow has the figures of one reviewer.
+type reviewerRow struct {
+	projections.Reviewer
+	Who string
 }
 
 // madeRow is an export in the list.
@@ -66,8 +77,18 @@ func (r *Room) showEvidence(v *web.Visit) (web.View, error) {
 		return web.View{}, ground.Refusal(err)
 	}
 	page.Quarters = quartersSince(first[1].Occurred(), r.Commands.Now())
-	// Read one row more than a page shows, to know whether there is a next page.
 	audit := query.Audit{Projections: r.Projections, Clock: r.Commands.Clock}
+	people := web.PeopleOf(ctx, r.Commands.Organizations, p)
+	// Count the reviews of the proposed quarter.
+	page.Quarter = page.Quarters[slices.IndexFunc(page.Quarters, func(q quarter) bool { return q.Usual })].Name
+	from, to, _ := query.Period(page.Quarter)
+	if page.Oversight, err = audit.Oversight(ctx, p, from, to); err != nil {
+		return web.View{}, err
+	}
+	for _, reviewer := range page.Oversight.Reviewers {
+		page.Reviewers = append(page.Reviewers, reviewerRow{reviewer, actorShown(people, reviewer.MemberID)})
+	}
+	// Read one row more than a page shows, to know whether there is a next page.
 	rows, err := audit.Access(ctx, p, projections.AccessFilter{Types: []string{events.TypeExportCreated}, Before: before}, evidenceRows+1)
 	if err != nil {
 		return web.View{}, err
@@ -87,7 +108,6 @@ func (r *Room) showEvidence(v *web.Visit) (web.View, error) {
 	if err != nil {
 		return web.View{}, err
 	}
-	people := web.PeopleOf(ctx, r.Commands.Organizations, p)
 	for _, m := range made {
 		page.Made = append(page.Made, madeRow{m, actorShown(people, m.Actor)})
 	}

@@ -30,6 +30,21 @@ func exportKeys(n *node) (keys []bundle.Key) {
 	return keys
 }
 
+// openBundle opens a bundle that was downloaded.
+func openBundle(t *testing.T, packed []byte) *bundle.Bundle {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "export.tar.gz")
+	if err := os.WriteFile(file, packed, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	files, err := bundle.Open(t.Context(), file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { files.Close() })
+	return files
+}
+
 // TestExportOverHTTP checks that an export over HTTP is an event, can be verified with public keys
 // alone, has the same bytes each time, and is refused after the erasure of a person in it.
 func TestExportOverHTTP(t *testing.T) {
@@ -62,15 +77,7 @@ func TestExportOverHTTP(t *testing.T) {
 	if first.status != http.StatusOK || !bytes.Equal(first.body, again.body) {
 		t.Fatalf("%d, %d", first.status, again.status)
 	}
-	file := filepath.Join(t.TempDir(), "export.tar.gz")
-	if err := os.WriteFile(file, first.body, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	files, err := bundle.Open(t.Context(), file, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer files.Close()
+	files := openBundle(t, first.body)
 	note, err := files.Text("checkpoint.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -151,15 +158,7 @@ func TestStatementsAndDisputePacksOverHTTP(t *testing.T) {
 		if a := n.send(http.MethodGet, path, "", as(foreign)...); a.status != http.StatusNotFound {
 			t.Errorf("%s, fetched by another organization: %v", c.body, a)
 		}
-		file := filepath.Join(t.TempDir(), "export.tar.gz")
-		if err := os.WriteFile(file, first.body, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		files, err := bundle.Open(t.Context(), file, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer files.Close()
+		files := openBundle(t, first.body)
 		if r, err := bundle.Verify(t.Context(), files, bundle.Trust{Keys: exportKeys(n)}, nil); err != nil || !r.Valid {
 			t.Errorf("%s: %+v, %v", c.body, r, err)
 		}

@@ -16,8 +16,8 @@ import (
 const worthPacking = 1400 // bytes
 
 // packed caches the compressed forms of a document. Each form is created at the first request for
-// it. Only public documents are compressed. A compressed answer that contains both a secret and
-// text of the caller would reveal the secret by its length.
+// it. Only public documents and pages are compressed. A compressed answer that contains both a
+// secret and text of the caller would reveal the secret by its length.
 type packed struct {
 	mu   sync.Mutex
 	form map[string][]byte // compressed bytes, by encoding

@@ -104,9 +104,6 @@ func Names() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(makers)), func(name string) bool { return name == "dispute" || name == "statement" })
 }
 
-// OfProofs reports whether a view consists of proofs, so that it needs keys.
-func OfProofs(name string) bool { return name == "tlog-proof" || name == "cose" }
-
 // proofs writes a file for each event that has a proof.
 type proofs struct {
 	set  *Set

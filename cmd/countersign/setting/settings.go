@@ -127,12 +127,12 @@ func (s *Service) Check() error {
 	if s.TraceHeaders != "" && s.Traces == "" {
 		return errors.New("OTEL_EXPORTER_OTLP_HEADERS is set: also set OTEL_EXPORTER_OTLP_ENDPOINT, or unset it")
 	}
-	return s.Reachable()
+	return s.reachable()
 }
 
-// Reachable refuses a listener on all addresses of the machine without a base URL, because
+// reachable refuses a listener on all addresses of the machine without a base URL, because
 // documents, e-mail and payments would contain the address 0.0.0.0.
-func (s *Service) Reachable() error {
+func (s *Service) reachable() error {
 	host, port, err := net.SplitHostPort(s.Listen)
 	if err != nil || s.BaseURL != "" {
 		return nil // net.Listen reports an invalid address
